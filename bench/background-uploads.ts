@@ -2,24 +2,27 @@ import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { sendInTurn, withConnections } from './http-load.ts';
 
-/** Uploads that go on until they are told to stop, from a thread of their own: they must not delay whoever measures. */
+/** Uploads that run in a separate thread until they are stopped, so that they do not delay the measurement. */
 export interface BackgroundUploads {
-  /** Returns how many uploads were answered 200; fails if one was answered otherwise. */
+  /** Stops the uploads and returns how many of them got a 200. Fails if any upload got a different response. */
   stop(): Promise<number>;
 }
 
 interface Task {
   readonly port: number;
   readonly connections: number;
-  /** Sent from the first on, again and again. */
+  /** The requests, which are sent in order. After the last one, sending starts over with the first. */
   readonly requests: readonly Uint8Array[];
 }
 
-/** Returns when the first upload is answered, so that the service is busy by then. */
+/**
+ * Starts the uploads. Resolves once the first upload is answered, so that the service is already busy when the
+ * measurement starts.
+ */
 export async function startBackgroundUploads(task: Task): Promise<BackgroundUploads> {
   const worker = new Worker(new URL(import.meta.url), { workerData: task });
   const failed = new Promise<never>((_, reject) => worker.once('error', reject));
-  failed.catch(() => {}); // It is met in one of the races below.
+  failed.catch(() => {}); // One of the races below handles the failure.
   await Promise.race([once(worker, 'message'), failed]);
   return {
     async stop() {

@@ -2,32 +2,32 @@ import type { Cluster } from './cluster.ts';
 import type { Service } from './service.ts';
 import type { Tenant } from './tables.ts';
 
-/** What a case works with. */
+/** Everything that a benchmark case needs. */
 export interface Bench {
   readonly cluster: Cluster;
   readonly service: Service;
   readonly tenant: Tenant;
   readonly rounds: number;
-  /** Rows of an upload; the other cases' sizes follow from it. */
+  /** The number of rows in an upload. Other cases derive their sizes from it. */
   readonly rows: number;
-  /** Of those who upload. */
+  /** The number of connections used for uploads. */
   readonly connections: number;
-  /** How long a measurement takes that is bounded by time. */
+  /** The duration of a timed measurement. */
   readonly seconds: number;
-  /** Whether it is the run that a change must pass, where every second counts. */
+  /** Whether this is the quick run that every change must pass. */
   readonly quick: boolean;
-  /** Where to write the costs that were measured, for `intake-server plan --costs`. */
+  /** The file to which the measured costs are written, for `intake-server plan --costs`. */
   readonly save: string | undefined;
-  /** The git ref that the cases compare and record measure against. */
+  /** The git ref to compare with, for the `compare` and `record` cases. */
   readonly base: string | undefined;
   progress(what: string): void;
-  /** Ends something at the end of the run, also of one that is broken off. */
+  /** Registers a cleanup function that is called at the end of the run, even if the run is interrupted. */
   defer(end: () => Promise<void>): void;
 }
 
 export type Goal = { readonly atLeast: number } | { readonly atMost: number };
 
-/** One line of the report: the same work by the yardstick and through the service, round by round. */
+/** One line in the report. It compares the same work done by the yardstick and by the service, round by round. */
 export interface Comparison {
   readonly name: string;
   readonly yardstick: string;
@@ -36,9 +36,12 @@ export interface Comparison {
   readonly intake: readonly number[];
   readonly ratios: readonly number[];
   readonly goal?: Goal;
-  /** Instead of a goal: at most so many times the yardstick and at least that part of it, or a full run fails. */
+  /** An alternative to a goal. A full run fails if the ratio is above this number or below its inverse. */
   readonly within?: number;
-  /** Far below the goal: under it something is broken, whatever the noise. */
+  /**
+   * A ratio far below the goal. If the measured ratio is even lower, something is broken, no matter how noisy the machine
+   * is.
+   */
   readonly floor?: number;
   readonly notes?: readonly string[];
 }
@@ -46,9 +49,9 @@ export interface Comparison {
 export interface Case {
   readonly name: string;
   readonly what: string;
-  /** Part of the run that a change must pass. */
+  /** Whether the case is part of the quick run. */
   readonly quick?: true;
-  /** Runs only when it is named, or everything is asked for. */
+  /** Whether the case runs only if it is specified by name or with --all. */
   readonly long?: true;
   run(bench: Bench): Promise<Comparison[]>;
 }
@@ -56,8 +59,8 @@ export interface Case {
 export type Way = () => Promise<number>;
 
 /**
- * Measures every way once a round, in turn, so that a slow minute of the machine falls on all of them. A round
- * before the first is not counted: it is for the compiler and everyone's caches.
+ * Measures every variant once per round, in turn, so that if the machine is slow for a minute, all of them are
+ * affected. The first round is not counted, because it only warms up the compiler and the caches.
  */
 export async function interleave<K extends string>(
   bench: Bench,
@@ -75,7 +78,7 @@ export async function interleave<K extends string>(
   return measured;
 }
 
-/** The way with the best median, and what it reached. */
+/** Returns the variant with the best median, and its result. */
 export function bestOf(measured: Readonly<Record<string, number[]>>): { name: string; rates: number[] } {
   const ordered = Object.entries(measured).sort(([, a], [, b]) => median(b) - median(a));
   const [name, rates] = ordered[0] as [string, number[]];

@@ -24,7 +24,7 @@ import { uploadKeys } from './cases/upload-keys.ts';
 import { uploadMostlyNew } from './cases/upload-mostly-new.ts';
 import { uploadNew } from './cases/upload-new.ts';
 
-/** Every case, in the order in which they run and are reported. */
+/** All cases, in the order in which they are run and reported. */
 export const cases: readonly Case[] = [
   uploadNew,
   uploadAgain,

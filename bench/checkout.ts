@@ -11,14 +11,14 @@ const run = promisify(execFile);
 
 export interface Checkout {
   readonly commit: string;
-  /** Its built program. */
+  /** The path of the version's built program. */
   readonly main: string;
-  /** Builds its client, and returns the address of the library for `import`. */
+  /** Builds the version's client and returns the library's URL for `import`. */
   buildClient(): Promise<string>;
   remove(): Promise<void>;
 }
 
-/** Builds a version in a git worktree of its own, with the packages of this one if its lock file is the same. */
+/** Builds a version in its own git worktree. It uses this version's packages if the lock file is the same. */
 export async function buildCheckout(ref: string): Promise<Checkout> {
   const git = (...args: string[]) => run('git', args, { cwd: root });
   const { stdout } = await git('rev-parse', '--verify', '--short', `${ref}^{commit}`).catch(() => {

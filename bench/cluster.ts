@@ -7,12 +7,13 @@ import pg from 'pg';
 import { startLocalPostgres } from '../src/cli/database/local-postgres.ts';
 import { openPsql, type Psql } from './psql.ts';
 
-/** Debian's PostgreSQL: it has psql and pgbench beside the server, all of one version. */
+/** Debian's PostgreSQL, which includes the matching psql and pgbench. */
 const programs = '/usr/lib/postgresql/15/bin';
 
 /**
- * Durable, like production, and the same for everyone who is measured. Checkpoints and vacuum happen when the bench asks
- * for them, between measurements: started by a timer, they would fall on whoever is measured at that moment.
+ * PostgreSQL's settings. They are as durable as in production, and the same for everything that is measured. The bench
+ * runs checkpoints and vacuum itself between measurements, because on a timer they would slow down a random
+ * measurement.
  */
 export const settings = {
   fsync: 'on',
@@ -26,13 +27,13 @@ export const settings = {
 
 export interface Cluster {
   readonly url: string;
-  /** For files of the bench; it goes when the cluster does. */
+  /** A folder for the bench's files, which is deleted with the cluster. */
   readonly folder: string;
   readonly postmasterPid: number;
   query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>;
-  /** Empties the tables and writes everything out, so that nobody pays for what another left behind. */
+  /** Empties the tables and flushes everything to disk, so that earlier work does not slow down a measurement. */
   clean(...tables: string[]): Promise<void>;
-  /** The same for tables that stay full: dead rows removed, statistics current, nothing left to write. */
+  /** Prepares tables that keep their rows: removes dead rows, updates the statistics and flushes everything to disk. */
   settle(...tables: string[]): Promise<void>;
   openPsql(): Promise<Psql>;
   pgbench(script: string, ...args: string[]): Promise<string>;
@@ -45,7 +46,7 @@ export async function startCluster(): Promise<Cluster> {
   const postgres = await startLocalPostgres(folder, programs, settings);
   const url = postgres.url('postgres');
   const pool = new pg.Pool({ connectionString: url, max: 2 });
-  pool.on('error', () => {}); // The server is stopped under it when a run is broken off.
+  pool.on('error', () => {}); // If a run is interrupted, the server stops before the connection is closed.
   const sessions = new Set<Psql>();
   const query = async <R extends pg.QueryResultRow>(text: string, values: unknown[] = []) =>
     (await pool.query<R>(text, values)).rows;
@@ -55,7 +56,8 @@ export async function startCluster(): Promise<Cluster> {
     postmasterPid: Number.parseInt(readFileSync(join(postgres.home, 'data', 'postmaster.pid'), 'utf8'), 10),
     query,
     async clean(...tables) {
-      // To truncate a partition takes new files for it and its indexes, which a checkpoint writes: only what is not empty.
+      // Truncate only partitions that are not empty, because truncating creates new files for a partition and its indexes,
+      // and a checkpoint has to write these files.
       const filled = await query<{ name: string }>(
         `select part::text as name from unnest($1::text[]) as t(name)
          left join pg_partition_tree(t.name::regclass) on isleaf, coalesce(relid, t.name::regclass) as part
@@ -87,7 +89,8 @@ export async function startCluster(): Promise<Cluster> {
       return stdout;
     },
     async stop() {
-      // All at once: a statement that is still running ends with the server, and its session with it.
+      // Close all sessions in parallel. A statement that is still running ends when the server stops, and so does its
+      // session.
       const closing = Array.from(sessions, (session) => session.close());
       await Promise.all([...closing, pool.end(), postgres.stop()]);
       rmSync(folder, { recursive: true, force: true });

@@ -5,13 +5,13 @@ import type { Psql } from './psql.ts';
 import { copyLinesOf, type Recipe } from './records.ts';
 import { bareTable, columnsOf } from './tables.ts';
 
-/** Files of the same rows, cut into as many parts as there are connections. */
+/** Files with the same rows, split into one part per connection. */
 export interface CopyFiles {
   of(connections: number): readonly string[];
   remove(): void;
 }
 
-/** Writes them for each of the counts of connections that are wanted. */
+/** Writes the files for each number of connections. */
 export function writeCopyFiles(bench: Bench, recipe: Recipe, connections: readonly number[]): CopyFiles {
   const cuts = connections.map((count) =>
     Array.from({ length: count }, (_, part) =>
@@ -40,14 +40,14 @@ export function writeCopyFiles(bench: Bench, recipe: Recipe, connections: readon
   };
 }
 
-/** Else the disk would be busy with it while somebody is measured. */
+/** Flushes the file to disk. Otherwise, the disk would still be busy writing it during a measurement. */
 function writeOut(file: string): void {
   const descriptor = openSync(file, 'r+');
   fsyncSync(descriptor);
   closeSync(descriptor);
 }
 
-/** Rows a second of `psql \copy`, one connection per file, all at once. */
+/** Measures the rows per second with `psql \copy`, using one connection per file, all in parallel. */
 export async function copyRate(
   sessions: readonly Psql[],
   files: readonly string[],
@@ -63,7 +63,7 @@ export async function copyRate(
   );
 }
 
-/** How long the commands take, each on a connection of its own, all at once. */
+/** Returns how long it takes to run the commands in parallel, each on its own connection. */
 export async function secondsOf(sessions: readonly Psql[], commands: readonly string[]): Promise<number> {
   const start = performance.now();
   await Promise.all(commands.map((command, at) => (sessions[at] as Psql).run(command)));

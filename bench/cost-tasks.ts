@@ -5,10 +5,10 @@ import { createTenants, storeReferences, type Tenant } from './tables.ts';
 import { countOutcomes, uploadRequests } from './upload.ts';
 import { type Usage, usageOf } from './usage.ts';
 
-/** How many items and students interactions tell of. */
+/** The number of distinct items in the interactions, which is also the number of students. */
 const items = 5_000;
 
-/** A steady load, and how many records or interactions it stores. */
+/** A steady load, and the number of records or interactions that it stores. */
 export interface Task {
   readonly each: number;
   readonly work: () => Promise<unknown>;
@@ -39,13 +39,13 @@ export function interactionTask(
   return { each: perSecond * seconds, work };
 }
 
-/** Interactions of the organisation that also uploads. */
+/** Creates interactions for the organisation that also uploads records. */
 export async function interactionsOfOne({ cluster, tenant }: Bench): Promise<Buffer[]> {
   await storeItems(cluster, [tenant], items);
   return interactionRequests(tenant, items);
 }
 
-/** Every organisation has its turn before the first has its next. */
+/** Creates interactions for many organisations, interleaving the organisations. */
 export async function interactionsOfMany({ cluster }: Bench, organisations: number): Promise<Buffer[]> {
   const many = await createTenants(cluster, organisations);
   const perTenant = items / organisations;
@@ -64,13 +64,13 @@ async function storeItems(
   for (const type of ['shops', 'customers'] as const) await storeReferences(cluster, ids, type, count);
 }
 
-/** What each record or interaction of the task takes. */
+/** Returns the task's resource usage per record or interaction. */
 export async function usageOfEach(bench: Bench, { each, work }: Task): Promise<Usage> {
   const used = await usageOf(bench, work);
   return eachPart(used, (part) => used[part] / each);
 }
 
-/** The median of each part by itself. */
+/** Returns the median of each kind of usage separately. */
 export function medianUsage(used: readonly [Usage, ...Usage[]]): Usage {
   return eachPart(used[0], (part) => median(used.map((usage) => usage[part])));
 }

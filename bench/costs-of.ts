@@ -5,11 +5,11 @@ import { measuredCosts } from '../src/cli/planning/measured-costs.ts';
 import type { Bench } from './case.ts';
 import type { Usage } from './usage.ts';
 
-/** Two sizes of uploads tell what an upload costs by itself. */
+/** The two upload sizes from which the fixed cost of an upload is derived. */
 export const smallUpload = 10;
 export const wholeBatch = 1_000;
 
-/** What was measured, each for one record or one interaction. */
+/** The measured usage, per record or interaction. */
 export interface Measured {
   readonly small: Usage;
   readonly whole: Usage;
@@ -17,7 +17,7 @@ export interface Measured {
   readonly indexing: { readonly postgres: number; readonly wal: number; readonly bytes: number };
 }
 
-/** The costs that `plan` calculates with; those that are measured elsewhere are as they stand in the source. */
+/** Returns the costs for `plan`. Costs that this run does not measure are taken from the source code. */
 export function costsOf({ small, whole, interactions, indexing }: Measured, measuredOn: string): Costs {
   const upload = costBy(
     (part) => (costIn(small)[part] - costIn(whole)[part]) / (1 / smallUpload - 1 / wholeBatch),
@@ -52,7 +52,7 @@ function costBy(of: (part: keyof Cost) => number): Cost {
   return { service: of('service'), postgres: of('postgres'), wal: of('wal'), changes: of('changes') };
 }
 
-/** The machine and the versions, for whoever reads a plan. */
+/** Describes the machine and the software versions. A plan shows this text. */
 export async function machineOf({ cluster }: Bench): Promise<string> {
   const [row] = await cluster.query<{ server_version: string }>('show server_version');
   const postgres = row?.server_version.split(' ')[0];
@@ -60,7 +60,7 @@ export async function machineOf({ cluster }: Bench): Promise<string> {
   return `${cpus().length} cores of ${cpus()[0]?.model.trim()}, PostgreSQL ${postgres}, Node ${process.versions.node}, ${day}`;
 }
 
-/** Three digits: the rest is noise. */
+/** Rounds numbers to three significant digits, because the rest is noise. */
 export function rounded<T>(value: T): T {
   if (typeof value === 'number') return Number(value.toPrecision(3)) as T;
   if (Array.isArray(value)) return value.map(rounded) as T;
@@ -68,12 +68,12 @@ export function rounded<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, rounded(part)])) as T;
 }
 
-/** For `intake-server plan --costs`. */
+/** Writes the file for `intake-server plan --costs`. */
 export function saveCosts(file: string, costs: Costs): void {
   writeFileSync(file, `${JSON.stringify(costs, null, 2)}\n`);
 }
 
-/** What the bench measures, as it stands in src/cli/planning/measured-costs.ts. */
+/** Returns the measured costs as source code for src/cli/planning/measured-costs.ts. */
 export function sourceOf(costs: Costs): string {
   const { measuredOn, upload, record, interactions, indexing, stored } = costs;
   const rows = interactions.flatMap(({ perSecond, one, many }) => [

@@ -1,23 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Bench } from './case.ts';
 
-/** The unit of /proc on Linux. */
-const ticksPerSecond = 100;
+/** The number of clock ticks per second in Linux's /proc. */
+export const ticksPerSecond = 100;
 
 interface Measured {
   readonly service: Pick<Bench['service'], 'pid'>;
   readonly cluster: Pick<Bench['cluster'], 'postmasterPid'>;
 }
 
-/** CPU seconds that the service and PostgreSQL have used so far, together. */
+/** Returns the total CPU seconds used so far by the service and PostgreSQL. */
 export function cpuSeconds(measured: Measured): number {
   const { service, postgres } = cpuSecondsOfEach(measured);
   return service + postgres;
 }
 
 /**
- * The same apart. Of PostgreSQL that is the first process, those of its children that live, and those that ended, whose
- * time the first process has inherited.
+ * Returns the CPU seconds used so far by the service and by PostgreSQL. PostgreSQL's time is the sum of its first process,
+ * its running children, and its finished children, whose time the first process has inherited.
  */
 export function cpuSecondsOfEach({ service, cluster }: Measured): { service: number; postgres: number } {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -32,21 +32,21 @@ export function cpuSecondsOfEach({ service, cluster }: Measured): { service: num
   return { service: ticks.service / ticksPerSecond, postgres: ticks.postgres / ticksPerSecond };
 }
 
-interface Stat {
+export interface Stat {
   readonly parent: number;
   readonly own: number;
   readonly ofEndedChildren: number;
 }
 
-/** Undefined for a process that ended meanwhile. */
-function readStat(pid: string): Stat | undefined {
+/** Reads a process's statistics. Returns undefined if the process has ended. */
+export function readStat(pid: string): Stat | undefined {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   } catch {
     return undefined;
   }
-  // The name, in brackets, may hold anything; what follows it starts with the state, field 3 of proc(5).
+  // The process name is in parentheses and may contain any character. After it comes the state, field 3 of proc(5).
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const field = (number: number) => Number(fields[number - 3]);
   return { parent: field(4), own: field(14) + field(15), ofEndedChildren: field(16) + field(17) };

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
-/** Readers of the change feed, in a thread of their own: they must not delay whoever measures. */
+/** Change feed readers that run in a separate thread, so that they do not delay the measurement. */
 export interface FeedReaders {
-  /** For each reader, when it read each marker, by `clockMs`. */
+  /** The times at which each reader read each marker, according to `clockMs`. */
   readonly arrived: readonly ReadonlyMap<string, number>[];
   stop(): Promise<void>;
 }
@@ -16,12 +16,12 @@ interface Task {
   readonly readers: number;
 }
 
-/** The same in every thread. */
+/** Returns the time of a clock that is the same in every thread. */
 export function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Each reads the stream from the cursor on, and tells of every tag in it. */
+/** Starts readers that read the stream, starting at the cursor, and report every marker in it. */
 export function startFeedReaders(task: Task): FeedReaders {
   const worker = new Worker(new URL(import.meta.url), { workerData: task });
   const arrived = Array.from({ length: task.readers }, () => new Map<string, number>());
@@ -43,7 +43,10 @@ interface Arrival {
 
 const markerType = Buffer.from('"type":"tags","id":"');
 
-/** Looks for markers in the bytes, because parsing every line would take more of the machine than the service does. */
+/**
+ * Reads the stream and searches the bytes for markers, because parsing every line would take more CPU time than the
+ * service uses.
+ */
 function follow({ port, key, after }: Task, onMarker: (id: string) => void): () => void {
   const socket = connect({ host: '127.0.0.1', port });
   socket.write(

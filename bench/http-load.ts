@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A load generator that takes little of the two cores it shares with what it measures: requests are bytes made
- * beforehand, and of an answer only the status and the length are read.
+ * A load generator that uses little of the two cores that it shares with the service. Requests are bytes that are built in
+ * advance, and only the status and length of a response are read.
  */
 export interface Answer {
   readonly status: number;
@@ -11,7 +11,7 @@ export interface Answer {
 }
 
 export interface Connection {
-  /** One request at a time; the answer is handed over once it is whole. */
+  /** Sends a request and resolves to the complete response. Only one request may be pending. */
   send(request: Uint8Array): Promise<Answer>;
   close(): void;
 }
@@ -19,7 +19,7 @@ export interface Connection {
 const answerTimeoutMs = 120_000;
 const headersEnd = Buffer.from('\r\n\r\n');
 
-/** The whole request, as it goes over the wire. */
+/** Returns the bytes of a complete request. */
 export function requestOf(path: string, key: string, body: Buffer, more = ''): Buffer {
   const headers =
     `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${more}` +
@@ -86,7 +86,7 @@ function contentLength(headers: string): number {
   return Number(length);
 }
 
-/** Connections for one measurement, open before its clock starts. */
+/** Opens the connections for a measurement before its clock starts. */
 export async function withConnections<T>(
   port: number,
   count: number,
@@ -103,13 +103,13 @@ export async function withConnections<T>(
 export interface Load {
   readonly answers: number;
   readonly seconds: number;
-  /** In the order of the answers. */
+  /** The latencies, in the order in which the responses arrived. */
   readonly latenciesMs: readonly number[];
 }
 
 type OnAnswer = (answer: Answer) => void;
 
-/** Closed loop: every connection sends its next request when it has the answer to its last. */
+/** Sends requests in a closed loop: each connection sends its next request once the previous one is answered. */
 export async function sendInTurn(
   connections: readonly Connection[],
   next: () => Uint8Array | undefined,
@@ -129,7 +129,7 @@ export async function sendInTurn(
   return { answers: latenciesMs.length, seconds: (performance.now() - start) / 1_000, latenciesMs };
 }
 
-/** Hands out the requests from the first on, again and again, until the time is over. */
+/** Returns a function that returns the requests in order, starting over at the end, until the time is up. */
 export function cycleFor(requests: readonly Uint8Array[], seconds: number): () => Uint8Array | undefined {
   const until = performance.now() + seconds * 1_000;
   let at = 0;
@@ -142,8 +142,8 @@ interface Waiting {
 }
 
 /**
- * Open loop: requests come at a fixed rate whether or not the earlier ones are answered, as they do from many users.
- * One that finds every connection taken waits, and its wait is part of its latency.
+ * Sends requests in an open loop: they are sent at a fixed rate whether or not earlier ones are answered, as with many
+ * users. If every connection is busy, a request waits, and the wait is part of its latency.
  */
 export async function sendAtRate(
   connections: readonly Connection[],

@@ -7,7 +7,7 @@ import type { Bench } from './case.ts';
 
 const command = fileURLToPath(new URL('../client/dist/command/main.js', import.meta.url));
 
-/** Runs `intake upload` to its end, and returns how long that takes and the most memory it has. */
+/** Runs `intake upload` and returns its duration and peak memory. */
 export async function uploadFile(
   { service, tenant }: Bench,
   exitCode: number,
@@ -34,7 +34,7 @@ export async function uploadFile(
   return { seconds, megabytes };
 }
 
-/** Empty once it has ended. */
+/** Returns a process's status, or an empty string once the process has ended. */
 function readStatus(pid: number | undefined): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -3,7 +3,7 @@ import { type Answer, requestOf } from './http-load.ts';
 import { referenceId } from './records.ts';
 import type { Tenant } from './tables.ts';
 
-/** One interaction with every field filled; the item, the student and the user differ from one to the next. */
+/** Creates an interaction with every field filled. Only the item, the student and the user vary. */
 export function interactionOf(item: number, student: number) {
   return {
     ...sameForAll,
@@ -29,7 +29,7 @@ export const sameForAll = {
   recommendation_id: '0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9',
 } as const;
 
-/** Each item once and each student once, but not the same of both together. */
+/** Creates requests in which each item and each student occurs once. */
 export function interactionRequests(tenant: Tenant, count: number, headers?: string): Buffer[] {
   return Array.from({ length: count }, (_, at) =>
     interactionRequest(tenant, 1 + at, 1 + ((at * 7 + 3) % count), headers),
@@ -41,7 +41,7 @@ export function expectRecorded({ status, body }: Answer): void {
     throw new Error(`an interaction was answered ${status}: ${body.toString().slice(0, 500)}`);
 }
 
-/** Fails unless the table holds exactly what was answered. */
+/** Fails unless the table contains exactly the answered interactions. */
 export async function expectStored({ cluster }: Bench, count: number): Promise<void> {
   const [row] = await cluster.query<{ stored: string }>('select count(*) as stored from public.interactions');
   if (Number(row?.stored) !== count) {
@@ -49,7 +49,7 @@ export async function expectStored({ cluster }: Bench, count: number): Promise<v
   }
 }
 
-/** The service's table with its key, indexes and partitions; the days are the same, so is the one that is hit. */
+/** Creates a copy of the service's table with the same key, indexes and partitions. */
 export async function createBareInteractions({ cluster }: Bench): Promise<void> {
   await cluster.query('drop table if exists bare.interactions');
   await cluster.query(

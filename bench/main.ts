@@ -8,7 +8,7 @@ import { reportOf, tableOf } from './report.ts';
 import { isBuilt, migrateWithService, startService } from './service.ts';
 import { createBareTables, createTenants } from './tables.ts';
 
-/** What has been started, to be ended in the opposite order, however the run ends. */
+/** Everything that has been started. It is stopped in reverse order, no matter how the run ends. */
 const running = new AsyncDisposableStack();
 let currentCase = 'starting';
 let brokenOff = false;
@@ -39,7 +39,8 @@ async function run(options: Options): Promise<void> {
   for (const { name, run: measure } of options.cases) {
     currentCase = name;
     let measured = await measure(bench);
-    // What others take from this machine may fall on one side alone; what is broken stays so.
+    // Measure again, because other load on this machine may have slowed down only one side. A real defect will show up
+    // in every measurement.
     for (let again = 0; options.quick && again < 2 && measured.some(isBelowFloor); again++) {
       console.log(tableOf(measured));
       progress('below its floor; again');
@@ -56,7 +57,9 @@ async function run(options: Options): Promise<void> {
   else failOutside(comparisons);
 }
 
-/** What is being started is waited for, for only then can it be ended. */
+/**
+ * Stops everything after an interruption. Waits for anything that is still starting, because it cannot be stopped earlier.
+ */
 async function breakOff(starting: Promise<Bench>): Promise<void> {
   brokenOff = true;
   process.stderr.write('stopping\n');
@@ -76,7 +79,10 @@ function failBelowFloor(comparisons: readonly Comparison[]): void {
   }
 }
 
-/** Small sizes on a busy machine are too noisy for this. */
+/**
+ * Fails the run if a ratio is outside its range. The quick run skips this check, because its small sizes are too noisy on a
+ * busy machine.
+ */
 function failOutside(comparisons: readonly Comparison[]): void {
   for (const comparison of comparisons) {
     const { name, ratios, within } = comparison;
@@ -98,7 +104,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  if (brokenOff) return; // What failed was stopped under its hands.
+  if (brokenOff) return; // The interruption caused the failure.
   console.error(error instanceof UsageError ? error.message : error);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 });

@@ -14,11 +14,14 @@ export interface Options {
   readonly base: string | undefined;
 }
 
-/** A mistake in the command line; the message is all there is to say. */
+/** A mistake on the command line. The user sees only its message. */
 export class UsageError extends Error {}
 
 const whole = { rounds: 5, rows: 200_000, connections: 4, seconds: 5 };
-/** Under a minute on two cores; small sizes and a single round cost precision, which the floors leave room for. */
+/**
+ * The quick run takes less than a minute on two cores. Its small sizes and single round reduce the precision, and the floors
+ * allow for that.
+ */
 const quick = { rounds: 1, rows: 20_000, connections: 4, seconds: 2 };
 
 export function helpText(all: readonly Case[]): string {
@@ -45,7 +48,7 @@ ${list.join('\n')}
   --base REF       of the cases compare and record: the version to compare this one with`;
 }
 
-/** Undefined where help is asked for. */
+/** Reads the options. Returns undefined if the user asked for help. */
 export function readOptions(args: string[], all: readonly Case[]): Options | undefined {
   const { values, positionals } = parse(args);
   if (values.help) return undefined;

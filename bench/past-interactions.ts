@@ -2,10 +2,10 @@ import { randomUUIDv7 } from 'node:crypto';
 import { interactionOf, sameForAll } from './interactions.ts';
 import type { Tenant } from './tables.ts';
 
-/** How many shops and customers they refer to. */
+/** The number of shops and customers that the interactions refer to. */
 export const pastItems = 5_000;
 
-/** One a minute, from 2020 on. */
+/** Returns the interaction for a row. There is one per minute, starting in 2020. */
 export function pastInteraction(row: number) {
   return {
     ...interactionOf(1 + (row % pastItems), 1 + ((row * 7 + 3) % pastItems)),
@@ -17,7 +17,7 @@ export type PastInteraction = ReturnType<typeof pastInteraction>;
 
 const fields = Object.keys({ ...sameForAll, user_id: '', student_id: '', item_id: '' });
 
-/** The columns of a line for COPY. */
+/** The columns of a COPY line. */
 export const copyColumns = ['organisation_id', 'interaction_id', ...fields, 'event_time'].join(', ');
 
 export function copyLineOf({ organisationId }: Tenant, interaction: PastInteraction): string {

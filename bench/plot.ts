@@ -7,7 +7,7 @@ const rowHeight = 26;
 const barHeight = 12;
 const plotWidth = width - left - right;
 
-/** Colours for light and dark alike; the page behind shows through. Met and not met differ in lightness too. */
+/** Colours for light and dark pages, because the background is transparent. "Met" and "not met" also differ in lightness. */
 const style = `
   text { font: 12px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #1f2933; }
   .title { font-size: 14px; font-weight: 600; }
@@ -24,8 +24,8 @@ const style = `
   }`;
 
 /**
- * The ratio of each case as a bar, its goal as a tick, the rounds' extremes as a whisker. Neither more nor less is better
- * where something is to be within a range; those are left out.
+ * Draws the ratio of each case as a bar, its goal as a tick, and the range of its rounds as a whisker. Skips cases whose
+ * goal is a range, because neither a higher nor a lower ratio is better.
  */
 export function plotOf(all: readonly Comparison[]): string {
   const comparisons = all.filter(({ within }) => within === undefined);
@@ -129,7 +129,7 @@ function goalOf(goal: Goal): number {
   return 'atLeast' in goal ? goal.atLeast : goal.atMost;
 }
 
-/** A round step that gives four to ten marks. */
+/** Returns a round step that results in four to ten ticks. */
 function stepFor(largest: number): number {
   const steps = [0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50];
   return steps.find((step) => largest / step <= 8) ?? largest / 5;

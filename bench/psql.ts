@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A psql that stays connected, so that neither its start nor the handshake is part of what is measured. */
+/** A psql session that stays connected, so that measurements include neither its start nor the handshake. */
 export interface Psql {
-  /** Runs one command to its end; SQL needs its semicolon, a backslash command must not have one. */
+  /** Runs one command and waits for it to end. SQL must end with a semicolon, but a backslash command must not. */
   run(command: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function openPsql(program: string, url: string): Promise<Psql> {
   child.stderr.on('data', (chunk: Buffer) => {
     complaints += chunk.toString();
   });
-  child.stdin.on('error', () => {}); // It ended, and the listener above says so.
+  child.stdin.on('error', () => {}); // The process has ended, which the listener above reports.
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line === done) waiting?.resolve();
   });

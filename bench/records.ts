@@ -1,19 +1,19 @@
 import type { Field } from '../src/registry/fields.ts';
 import { type Resource, type ResourceType, resources, resourceTypes } from '../src/registry/resources.ts';
 
-/** How many records of a type there are to be referred to, unless a case says otherwise. */
+/** The number of referenced records per type, unless a case specifies it. */
 export const referencesDefault = 500;
 export const recordsPerBody = 5_000;
 
 type Value = string | number | boolean;
 type Random = () => number;
 
-/** Numbered, so that SQL can name the same ones: digits are hexadecimal digits too. */
+/** Returns an id that ends with the number in decimal digits, so that SQL can generate the same ids. */
 export function referenceId(type: ResourceType, number: number): string {
   return `${referencePrefix(type)}${String(number).padStart(12, '0')}`;
 }
 
-/** What every such id of the type begins with, before its twelve digits. */
+/** Returns the part of a type's ids that precedes the twelve digits. */
 export function referencePrefix(type: ResourceType): string {
   return `5eed00${String(resourceTypes.indexOf(type)).padStart(2, '0')}-0000-4000-8000-`;
 }
@@ -22,25 +22,25 @@ export function fieldsOf(type: ResourceType): string[] {
   return Object.keys(resources[type].fields);
 }
 
-/** How many records one upload of the type may hold; the smaller bound of courses is the service's default. */
+/** Returns the maximum number of records in an upload of this type. The lower limit for courses is the service's default. */
 export function perBodyOf(type: ResourceType): number {
   return type === 'courses' ? 1_000 : recordsPerBody;
 }
 
-/** What makes the same records each time: the seed decides the ids and everything else. */
+/** Describes records that are the same each time, because the seed determines the ids and everything else. */
 export interface Recipe {
   readonly type: ResourceType;
   readonly count: number;
   readonly seed: number;
-  /** References are spread over so many ids. */
+  /** The number of ids over which references are spread. */
   readonly references?: number;
-  /** Records in a body, unless it is as many as an upload may hold. */
+  /** The number of records per body. Default: the maximum for an upload. */
   readonly perBody?: number;
-  /** Changes one record after it is made; gets its number and its values by the registry's order. */
+  /** Changes a record after it is generated. Called with its number and its values in the registry's order. */
   readonly alter?: (number: number, values: Value[]) => void;
 }
 
-/** Records with every field filled, as values in the registry's order. */
+/** Yields records with every field filled, as values in the registry's order. */
 export function* makeRecords({ type, count, seed, references, alter }: Recipe): Generator<Value[]> {
   const random = seededRandom(seed);
   const { fields }: Resource = resources[type];
@@ -91,7 +91,7 @@ function pick(from: readonly string[], random: Random): string {
   return from[random() % from.length] as string;
 }
 
-/** Xorshift of 32 bits: quick, and the same sequence for the same seed. */
+/** Returns a 32-bit xorshift generator, which is fast and returns the same sequence for the same seed. */
 function seededRandom(seed: number): Random {
   let state = (Math.imul(seed, 0x9e3779b1) ^ 0x5bf03635) >>> 0 || 1;
   return () => {
@@ -109,7 +109,7 @@ function randomUuid(random: Random): string {
   return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-8${c.slice(1, 4)}-${c.slice(4)}${d}`;
 }
 
-/** The records as bodies of uploads. */
+/** Returns the records as upload bodies. */
 export function bodiesOf(recipe: Recipe): Buffer[] {
   const names = fieldsOf(recipe.type);
   const asJson = (values: Value[]) =>
@@ -119,7 +119,7 @@ export function bodiesOf(recipe: Recipe): Buffer[] {
   );
 }
 
-/** The records as lines of COPY's text format, in chunks; none of the values has a character that it would escape. */
+/** Yields the records as lines in COPY's text format, in chunks. No value contains a character that needs escaping. */
 export function* copyLinesOf(recipe: Recipe, organisationId: string): Generator<string[]> {
   for (const records of inChunks(makeRecords(recipe), recordsPerBody)) {
     yield records.map((values) => `${organisationId}\t${values.join('\t')}\n`);

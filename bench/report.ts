@@ -2,7 +2,7 @@ import { cpus } from 'node:os';
 import { type Bench, type Comparison, type Goal, isMet, median } from './case.ts';
 import { settings } from './cluster.ts';
 
-/** One table for people, then what is to be said of a line. */
+/** Returns a human-readable table, followed by the notes for each line. */
 export function tableOf(comparisons: readonly Comparison[]): string {
   const head = ['case', 'yardstick', 'reaches', 'through Intake', 'ratio (min-max)', 'goal', ''];
   const lines = comparisons.map((comparison) => {
@@ -35,7 +35,7 @@ function spread(values: readonly number[], format: (value: number) => string): s
   return low === high ? format(low) : `${format(median(values))} (${format(low)}-${format(high)})`;
 }
 
-/** Three digits that mean something, however large or small. */
+/** Formats a number with three significant digits. */
 function quantity(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en');
   return value.toPrecision(3);
@@ -56,7 +56,7 @@ function verdict(comparison: Comparison): string {
   return met ? 'met' : 'NOT MET';
 }
 
-/** Everything that was measured, with what is needed to read it later. */
+/** Returns all measurements, with the context that is needed to interpret them later. */
 export async function reportOf(bench: Bench, comparisons: readonly Comparison[]): Promise<object> {
   const [row] = await bench.cluster.query<{ version: string }>('select version()');
   return {
@@ -81,7 +81,7 @@ export async function reportOf(bench: Bench, comparisons: readonly Comparison[])
   };
 }
 
-/** Those of the service's settings that the environment sets; none means all defaults. */
+/** Returns the service settings that are set in the environment. The result is empty if all settings have their defaults. */
 function serviceSettings(): Record<string, string | undefined> {
   const names = ['DATABASE_CONNECTIONS_MAX', 'LOG_LEVEL', 'NODE_OPTIONS', 'UV_THREADPOOL_SIZE'];
   return Object.fromEntries(

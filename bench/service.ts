@@ -10,13 +10,13 @@ const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const startTimeoutMs = 30_000;
 const readyWithinMs = 60_000;
 
-/** The built service, in a process of its own. */
+/** The built service, running in a separate process. */
 export interface Service {
   readonly port: number;
   readonly pid: number;
-  /** The most memory it has had resident, in bytes. */
+  /** Returns the peak resident memory in bytes. */
   peakMemory(): number;
-  /** Takes no more CPU until it is resumed or stopped. */
+  /** Suspends the process, so that it uses no CPU time until it is resumed or stopped. */
   pause(): void;
   resume(): void;
   stop(): Promise<void>;
@@ -26,7 +26,7 @@ export function isBuilt(): boolean {
   return existsSync(main);
 }
 
-/** A database, and the program of another version if it is not this one's. */
+/** A database, and optionally the program of a different version. */
 interface Target {
   readonly url: string;
   readonly main?: string;
@@ -36,13 +36,13 @@ export async function migrateWithService(target: Target): Promise<void> {
   await runCommand(target, 'migrate');
 }
 
-/** Returns what the command printed. */
+/** Runs a command and returns its output. */
 export async function runCommand(target: Target, ...args: string[]): Promise<string> {
   const command = [target.main ?? main, ...args];
   return (await promisify(execFile)(process.execPath, command, { env: environmentOf(target) })).stdout;
 }
 
-/** One organisation sends all there is to send; what it may send is not what is measured. */
+/** Raises the limits, because one organisation sends everything and the limits are not being measured. */
 const unlimited = {
   REQUESTS_PER_SECOND_MAX: '1000000',
   INTERACTIONS_PER_SECOND_MAX: '1000000',
@@ -55,14 +55,17 @@ function environmentOf({ url }: Target): NodeJS.ProcessEnv {
 
 let started = 0;
 
-/** Its settings are the defaults, or what the environment says. Its log goes to a file, as in production to a pipe. */
+/**
+ * Starts the service with the default settings, unless the environment overrides them. The log goes to a file, much as it
+ * goes to a pipe in production.
+ */
 export async function startService(
   cluster: Target & Pick<Cluster, 'folder'>,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const logFile = join(cluster.folder, `service-${++started}.log`);
   const log = openSync(logFile, 'a');
-  // In a process group of its own: Ctrl-C is for the bench, which then stops the service.
+  // Run the service in its own process group, because Ctrl-C is meant for the bench, which then stops the service.
   const server = spawn(process.execPath, [cluster.main ?? main, 'serve'], {
     env: { ...environmentOf(cluster), ...env },
     detached: true,
@@ -97,7 +100,10 @@ export async function startService(
   };
 }
 
-/** The log says which port was free; where it is quiet, the port is given. */
+/**
+ * Waits until the service listens, and returns its port. The port is in the log, unless the log is turned off. In that case,
+ * the port must be specified.
+ */
 async function untilListening(
   logFile: string,
   given: string | undefined,
@@ -120,7 +126,7 @@ async function isLive(port: string): Promise<boolean> {
   );
 }
 
-/** A process that was paused has to notice that its database is still there. */
+/** Waits until the service is ready. A process that was paused has to notice that its database is still available. */
 export async function untilReady({ port }: Service): Promise<void> {
   for (const endMs = Date.now() + readyWithinMs; Date.now() < endMs; await sleep(100))
     if ((await fetch(`http://127.0.0.1:${port}/health/ready`)).ok) return;

@@ -5,8 +5,9 @@ import type { Cluster } from './cluster.ts';
 import { fieldsOf, makeRecords, referenceId } from './records.ts';
 
 /**
- * Three schemas: `public` is the service's own; `bare` has the same tables with foreign keys, for PostgreSQL alone; and
- * `targets` is what those foreign keys point to, apart, so that a table of `bare` can be emptied by itself.
+ * There are three schemas. `public` is the service's own. `bare` has the same tables with foreign keys, for measuring
+ * PostgreSQL alone. `targets` has the tables that those foreign keys reference, so that a table in `bare` can be emptied on
+ * its own.
  */
 export const publicTable = (type: ResourceType) => `public.${tableName(type)}`;
 export const bareTable = (type: ResourceType) => `bare.${tableName(type)}`;
@@ -16,7 +17,7 @@ function tableName(type: ResourceType): string {
   return type.replaceAll('-', '_');
 }
 
-/** What a row consists of, in the order of the lines for COPY. */
+/** Returns the columns of a row, in the order used for COPY. */
 export function columnsOf(type: ResourceType): string {
   return ['organisation_id', ...fieldsOf(type)].join(', ');
 }
@@ -38,13 +39,15 @@ export async function createBareTables(cluster: Cluster): Promise<void> {
   }
 }
 
-/** An organisation and a key of it. */
+/** An organisation and its API key. */
 export interface Tenant {
   readonly organisationId: string;
   readonly key: string;
 }
 
-/** Many at once: a command for each would take longer than what is measured. */
+/**
+ * Creates many organisations in one go, because running a command for each of them would take longer than the measurement.
+ */
 export async function createTenants(cluster: Pick<Cluster, 'query'>, count: number): Promise<Tenant[]> {
   const made = Array.from({ length: count }, () => ({ organisationId: randomUUID(), ...makeKey() }));
   const ids = made.map(({ organisationId }) => organisationId);
@@ -63,7 +66,7 @@ export async function createTenants(cluster: Pick<Cluster, 'query'>, count: numb
   return made.map(({ organisationId, key }) => ({ organisationId, key }));
 }
 
-/** Records for others to refer to: stored for the service, and for the foreign keys of its yardstick. */
+/** Stores the referenced records, both for the service and for the yardstick's foreign keys. */
 export async function storeReferences(
   cluster: Cluster,
   organisationIds: readonly string[],

@@ -4,12 +4,12 @@ import { bodiesOf, type Recipe } from './records.ts';
 
 export type Outcome = 'created' | 'updated' | 'unchanged';
 
-/** The records as whole requests, made before the clock starts. */
+/** Returns the records as complete requests, which are built before the clock starts. */
 export function uploadRequests(bench: Bench, recipe: Recipe): Buffer[] {
   return bodiesOf(recipe).map((body) => requestOf(`/v1/data/${recipe.type}`, bench.tenant.key, body));
 }
 
-/** The same, each with an Idempotency-Key that was not used before. */
+/** Returns the same requests, each with a new Idempotency-Key. */
 export function keyedRequests(bench: Bench, recipe: Recipe): Buffer[] {
   return bodiesOf(recipe).map((body) =>
     requestOf(
@@ -21,7 +21,7 @@ export function keyedRequests(bench: Bench, recipe: Recipe): Buffer[] {
   );
 }
 
-/** Uploads everything and returns the records a second; fails unless every record came to what is expected. */
+/** Uploads everything and returns the records per second. Fails unless every record has the expected outcome. */
 export async function uploadRate(
   { port, connections }: { port: number; connections: number },
   requests: readonly Uint8Array[],
@@ -43,7 +43,7 @@ export async function uploadRate(
   return Object.values(all).reduce((sum, count) => sum + count) / seconds;
 }
 
-/** Adds the counts of all batches up. */
+/** Adds up the counts of all batches. */
 export function countOutcomes(answers: readonly Answer[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { status, body } of answers) {

@@ -4,7 +4,7 @@ import { createPool } from '../src/postgres/pool.ts';
 import type { Bench } from './case.ts';
 import { cpuSecondsOfEach } from './cpu-time.ts';
 
-/** What some work took: seconds of CPU, and bytes of log and of tables. */
+/** The resources used by some work: CPU seconds, bytes of WAL, and bytes in tables. */
 export interface Usage {
   readonly service: number;
   readonly postgres: number;
@@ -17,8 +17,9 @@ export interface Usage {
 }
 
 /**
- * On empty tables, of which the pages that they have even so do not count. The changes are numbered when the work is done,
- * as maintenance does every ten seconds: its log counts, and its CPU does not, for that depends on how many come together.
+ * Measures the resources that some work uses on empty tables, without counting the tables' initial pages. The changes
+ * are numbered after the work, as maintenance does every ten seconds. The WAL that the numbering writes is counted. The
+ * numbering's CPU time is not counted, because it depends on how many changes are numbered together.
  */
 export async function usageOf(bench: Bench, work: () => Promise<unknown>): Promise<Usage> {
   await bench.cluster.clean('transactions', 'interactions', 'receipts', 'receipt_batches', 'changes');
@@ -49,7 +50,10 @@ async function walPosition(cluster: Bench['cluster']): Promise<number> {
   return Number(row?.bytes);
 }
 
-/** Without waiting for the disk: a thousand organisations are as many commits, and nobody measures how long they take. */
+/**
+ * Numbers the changes without waiting for the disk. A thousand organisations need a thousand commits, and the time for these
+ * is not measured.
+ */
 async function numberChanges({ cluster }: Bench): Promise<void> {
   const url = new URL(cluster.url);
   url.searchParams.set('options', '-c synchronous_commit=off');
@@ -62,8 +66,8 @@ async function numberChanges({ cluster }: Bench): Promise<void> {
 }
 
 /**
- * Takes the lease of maintenance meanwhile: whatever it did would fall on one measurement and not on the next. The service
- * notices when it would renew the lease, which is during the warm-up.
+ * Holds the maintenance lease while the work runs, because maintenance would affect one measurement and not the next.
+ * The service notices that it has lost the lease when it tries to renew it, which happens during the warm-up.
  */
 export async function withoutMaintenance<T>({ cluster }: Bench, work: () => Promise<T>): Promise<T> {
   const leaseFor = (period: string) =>
@@ -87,8 +91,8 @@ function totalSize(parent: string): string {
 const dayMs = 24 * 3_600_000;
 
 /**
- * What the indexes take that a day of interactions gets when it is over, for each of them: those that are stored are
- * copied two days back, and the service's own function builds the indexes anew.
+ * Measures the cost per interaction of building the indexes when a day is over. It copies stored interactions to the
+ * day before yesterday, and the service's own function builds that day's indexes again.
  */
 export async function indexingUsage({
   cluster,

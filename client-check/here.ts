@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** The path of a file from this folder. */
+/** Returns the path of a file in this folder. */
 export const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));

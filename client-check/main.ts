@@ -3,7 +3,7 @@ import { checkPython } from './python.ts';
 import { checkTypeScript } from './typescript.ts';
 
 /**
- * Generates clients from the API descriptions, as users would, and has each upload a record to the built service and read
+ * Generates clients from the API descriptions, as users would. Each client uploads a record to the built service and reads
  * it back.
  */
 async function main(): Promise<void> {
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
       await check(target.folder, args);
       console.log(`${name}: the generated client works`);
     });
-    // The service is needed until both are done, also where one has failed.
+    // Keep the service running until both checks are done, even if one of them has failed.
     await Promise.allSettled(checked);
     await Promise.all(checked);
   } finally {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** Runs a program to its end. Where it fails, the error says what it printed. */
+/** Runs a program and waits for it to end. If the program fails, the error contains its output. */
 export async function run(
   program: string,
   args: readonly string[],

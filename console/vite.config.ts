@@ -13,33 +13,34 @@ export default defineConfig(({ mode }) => ({
   base,
   plugins: [themeFirst(base), inPages, ...(mode === 'operator' ? [operatorPage(base)] : [])],
   resolve: {
-    // Spreadsheets are unpacked without workers: see the file.
+    // Unpack spreadsheets without workers. The reason is in the replacement file.
     alias: [{ find: /^fflate$/, replacement: fileURLToPath(new URL(unzip, import.meta.url)) }],
   },
   worker: { format: 'es', plugins: () => [inWorkers] },
   logLevel: 'warn',
   build: {
     target: ['chrome123', 'firefox128', 'safari17.5'],
-    // The content security policy allows no inline styles or scripts; files also compress and cache better.
+    // The content security policy allows no inline styles or scripts. Separate files also compress and cache better.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     license: { fileName: licenses },
     rolldownOptions: {
-      // What an organisation opens at the public port, and what the operator opens at the admin port.
+      // The organisation's page is served on the public port, and the operator's page on the admin port.
       input: ['index.html', 'operator.html'].map((page) => fileURLToPath(new URL(page, import.meta.url))),
       output: {
         codeSplitting: {
           groups: [
-            // Changes only with a dependency, so browsers keep it across releases.
+            // This chunk changes only when a dependency changes, so browsers can cache it across releases.
             { name: 'vendor', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
-            // What most screens share. Otherwise it becomes two dozen files of a few hundred bytes.
+            // Most screens share this code. Without this rule, it would become two dozen files of a few hundred bytes each.
             { name: 'shared', test: /console\/src\/(api|format|frame|parts)\/|generated\/resources/ },
             { name: 'operator', test: /console\/src\/operator\/(api|parts)\// },
           ],
         },
       },
       onLog(level, log, print) {
-        // Says that "use client" has no meaning outside of a server's framework, once for each file.
+        // Suppress the warning that "use client" has no meaning outside a server framework, because it appears once per
+        // file.
         if (log.code !== 'MODULE_LEVEL_DIRECTIVE') print(level, log);
       },
     },

@@ -4,8 +4,8 @@ import { Chance } from './chance.ts';
 import { makePlatform, withMistakes } from './platform.ts';
 
 /**
- * `npm run demo`: fills a service with a year of a student-discount platform, mistakes included. The same seed makes the same
- * records, so a second run changes nothing but the interactions.
+ * `npm run demo`: fills a service with a year of data from a student-discount platform, including mistakes. The same seed
+ * produces the same records, so a second run only adds interactions.
  */
 
 const { values } = parseArgs({
@@ -36,7 +36,7 @@ const mistaken = new Set(['customers', 'transactions']);
 const intake = new Intake({ url: values.url, key });
 for (const [type, records] of Object.entries(types)) {
   const sent = mistaken.has(type) ? withMistakes(type, records) : records;
-  // A few thousand at once, as from a nightly export.
+  // Sends a few thousand per upload, like a nightly export.
   for (let at = 0; at < sent.length; at += 4_000) {
     const part = sent.slice(at, at + 4_000) as never[];
     show(type, await intake.upload(type as Exclude<UploadType, 'interactions'>, part).finish());

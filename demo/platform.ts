@@ -1,6 +1,6 @@
 import type { Chance } from './chance.ts';
 
-/** A student-discount platform that never existed: its records by type, in an order in which references exist. */
+/** A fictional student-discount platform: its records by type, with referenced types first. */
 export type Platform = Readonly<Record<string, readonly object[]>>;
 
 export interface Size {
@@ -62,8 +62,8 @@ export function makePlatform(chance: Chance, size: Size): Platform {
       student_id: chance.pickSkewed(students).customer_id,
       shop_id: chance.pickSkewed(shops).shop_id,
     })),
-    transactions: list(size.transactions, (at) => makeTransaction(chance, at, shops, students)),
-    interactions: list(size.interactions, () => makeInteraction(chance, shops, offers, students)),
+    transactions: list(size.transactions, (at) => makeTransaction(chance, at, shops, offers, students)),
+    interactions: list(size.interactions, (at) => makeInteraction(chance, at, shops, offers, students)),
   };
 }
 
@@ -76,6 +76,7 @@ function list<T>(count: number, make: (at: number) => T): T[] {
 const placeOf = (at: number) => places[at % places.length] as (typeof places)[number];
 
 type Shop = ReturnType<typeof makeShop>;
+type Offer = ReturnType<typeof makeOffer>;
 type Student = ReturnType<typeof makeCustomer>;
 
 function makeShop(chance: Chance, at: number) {
@@ -86,7 +87,7 @@ function makeShop(chance: Chance, at: number) {
   return { shop_id: chance.idOf(`shop ${at}`), name, region: place.region, is_public, category, place };
 }
 
-/** What belongs to a shop: its category, branch and tag. */
+/** The category, branch and tag of a shop. */
 function aroundShops(chance: Chance, shops: readonly Shop[]): Platform {
   return {
     categories: Object.keys(kinds).map((name) => ({
@@ -142,11 +143,20 @@ function makeCustomer(chance: Chance, at: number) {
     institute_id: chance.idOf(`institute ${Math.floor(chance.number() * institutes)}`),
     course_id: chance.idOf(`course ${Math.floor(chance.number() * courseNames.length)}`),
     gender: chance.pick(['female', 'male', 'not said']),
+    created: chance.instant(),
   };
 }
 
-function makeTransaction(chance: Chance, at: number, shops: readonly Shop[], students: readonly Student[]) {
-  const { shop_id, region } = chance.pickSkewed(shops);
+function makeTransaction(
+  chance: Chance,
+  at: number,
+  shops: readonly Shop[],
+  offers: readonly Offer[],
+  students: readonly Student[],
+) {
+  // Half of the transactions use an offer.
+  const offer = chance.number() < 0.5 ? chance.pickSkewed(offers) : undefined;
+  const { shop_id, region } = offer ?? chance.pickSkewed(shops);
   const amount = Number((3 + 40 * chance.number() ** 3).toFixed(2));
   return {
     transaction_id: chance.idOf(`transaction ${at}`),
@@ -155,6 +165,7 @@ function makeTransaction(chance: Chance, at: number, shops: readonly Shop[], stu
     savings: Number((amount * chance.pick([0.1, 0.2, 0.25])).toFixed(2)),
     amount,
     ...(chance.number() < 0.9 && { student_id: chance.pickSkewed(students).customer_id }),
+    ...(offer && { offer_id: offer.offer_id }),
     source: chance.pick(['online', 'in-store']),
     created: chance.instant(),
   };
@@ -164,8 +175,9 @@ const interactionTypes = ['PAGE_VIEW', 'PAGE_VIEW', 'PAGE_VIEW', 'SHARE', 'DISCO
 
 function makeInteraction(
   chance: Chance,
+  at: number,
   shops: readonly Shop[],
-  offers: readonly { offer_id: string }[],
+  offers: readonly Offer[],
   students: readonly Student[],
 ) {
   const { city, region: country } = chance.pick(places);
@@ -181,18 +193,21 @@ function makeInteraction(
     country,
     platform: chance.pick(['ANDROID', 'IOS', 'WEB']),
     event_timestamp: chance.instant(),
-    ...(chance.number() < 0.3 && { source: 'SERVICE' }),
+    ...(chance.number() < 0.3 && {
+      source: 'SERVICE',
+      recommendation_id: chance.idOf(`recommendation ${at}`),
+    }),
   };
 }
 
-/** A shop whose transactions are uploaded before it is. */
+/** A shop that is uploaded after its transactions. */
 export const lateShop = {
   shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
   name: 'Corner Bakery',
   region: 'GB',
 };
 
-/** The mistakes that people make in one record of so many. */
+/** Adds typical mistakes, in one out of `oneIn` records. */
 export function withMistakes(type: string, records: readonly object[], oneIn = 250): object[] {
   return records.map((record, at) => {
     if (at % oneIn !== oneIn - 1) return record;

@@ -1,4 +1,5 @@
-// The health check of the image: ends with 0 if the process answers. An argument names another path, such as /health/ready.
+// The image's health check. It exits with 0 if the process answers with 200. An optional argument specifies a different
+// path, such as /health/ready.
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 
@@ -9,7 +10,7 @@ const options = {
   port: PORT,
   path,
   timeout: 2_500,
-  // The certificate is for the name that clients use, and this asks itself.
+  // The certificate is for the public host name, but this request goes to 127.0.0.1.
   rejectUnauthorized: false,
 };
 const request = (TLS_CERT_FILE ? getHttps : getHttp)(options, ({ statusCode }) =>

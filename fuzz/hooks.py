@@ -1,4 +1,4 @@
-"""What Schemathesis may find without failing the run, each with its reason, and what is checked besides."""
+"""Lists the Schemathesis findings that do not fail the run, each with a reason, and adds our own checks."""
 
 import json
 from datetime import datetime, timezone
@@ -12,41 +12,43 @@ Problem = dict[str, str | int | None]
 REPLAY = "/v1/rejections/replay"
 CHANGES = "/v1/changes"
 REPORT = "/v1/reports/recommendations"
+LAKE_FILES = "/v1/lake/{table}/files"
+LAKE_FILE = "/v1/lake/{table}/files/{file_id}"
 AUDIT = "/admin/v1/audit"
 ORGANISATION = "/admin/v1/organisations/{slug}"
 JSON_LINES = "application/x-ndjson"
-# A line of what was collected for an access request: the record is of any type.
+# The schema of a line in an access request's download. The record can be of any type.
 COLLECTED = {
     "type": "object",
     "required": ["type", "id", "record"],
     "properties": {"type": {"type": "string"}, "id": {"type": "string"}, "record": {"type": "object"}},
 }
 
-# ---- Exceptions: these are all. The text of each is its reason. ----------------------------------------------------
+# ---- Exceptions: this is the complete list. The docstring of each function is the reason. ---------------------------
 
 
 def unknown_reference(case: Case, problem: Problem) -> bool:
-    """Whether something exists, or somebody was erased, is known to the database, not to a schema."""
+    """Only the database knows whether a record exists or a person was erased, and a schema cannot express that."""
     return problem["code"] in ("reference_not_found", "erased")
 
 
 def excluded_by_another(case: Case, problem: Problem) -> bool:
-    """A schema has no words for parameters and headers that exclude each other."""
+    """A schema cannot express that parameters and headers exclude each other."""
     return problem["code"] == "not_combinable"
 
 
 def origins_of_a_browser_key(case: Case, problem: Problem) -> bool:
-    """Origins are required if `browser` is true; generators of clients do not understand a schema that says so."""
+    """Origins are required if `browser` is true, but client generators do not support a schema that expresses this."""
     return problem["code"] == "required" and problem["field"] == "origins"
 
 
 def in_the_past(case: Case, problem: Problem) -> bool:
-    """A schema does not know what time it is."""
+    """A schema cannot express that a time must be in the future."""
     return problem["code"] == "out_of_range" and problem["field"] == "expires_at"
 
 
 def beyond_the_calendar(case: Case, problem: Problem) -> bool:
-    """A schema cannot say that a date-time with an offset lies in the years 1 to 9999 once it is in UTC."""
+    """A schema cannot express that a date-time with an offset must be within the years 1 to 9999 in UTC."""
     value = value_of(case, problem)
     try:
         datetime.fromisoformat(value.upper()).astimezone(timezone.utc)
@@ -58,22 +60,22 @@ def beyond_the_calendar(case: Case, problem: Problem) -> bool:
 
 
 def cursor_of_nobody(case: Case, problem: Problem) -> bool:
-    """Cursors of the change feed, of replays, of the report and of the audit log are signed, so none can be made up."""
-    signed = {CHANGES: "after", REPLAY: "cursor", REPORT: "cursor", AUDIT: "cursor"}
+    """These cursors (change feed, replays, report, lake and audit log) are signed, so generated cursors are refused."""
+    signed = {CHANGES: "after", REPLAY: "cursor", REPORT: "cursor", LAKE_FILES: "cursor", AUDIT: "cursor"}
     return signed.get(case.operation.path) == problem["field"] and problem["code"] == "invalid_format"
 
 
 def not_as_browsers_send_it(case: Case, problem: Problem) -> bool:
-    """A schema cannot say how a browser writes an origin: https://example.com:443 is one that it never sends."""
+    """A schema cannot express how browsers write an origin: they never send https://example.com:443."""
     return problem["code"] == "invalid_value" and problem["field"] == "origins"
 
 
 def longer_than_the_service(case: Case, problem: Problem) -> bool:
-    """For how long the service itself keeps receipts and rejections is a setting, which a schema does not know."""
+    """The maximum retention of receipts and rejections is a service setting, so a schema cannot express it."""
     return problem["code"] == "out_of_range" and problem["field"] in ("receipts_kept_days", "rejections_kept_days")
 
 
-# A problem of a request or a record that the description allows.
+# Problems with a request or a record that the description allows.
 PROBLEMS_EXCEPTED = [
     unknown_reference,
     excluded_by_another,
@@ -87,46 +89,56 @@ PROBLEMS_EXCEPTED = [
 
 
 def key_used_before(case: Case, response: Response) -> bool:
-    """The Idempotency-Key came before with another body: refusing that is what the key is for."""
+    """The Idempotency-Key was already used with a different body, which the service has to refuse."""
     return response.status_code == 422 and "Idempotency-Key" in case.headers
 
 
 def failed_again(case: Case, response: Response) -> bool:
-    """A replay judges records that failed before and may fail again; the request itself was sound."""
+    """A replay checks records that failed before and may fail again, but the request itself is valid."""
     return case.operation.path == REPLAY and "batches" in body_of(response)
 
 
 def only_excepted_problems(case: Case, response: Response) -> bool:
-    """Every problem it names is excepted above."""
+    """All problems in the answer are exceptions listed above."""
     return bool(problems_of(response)) and not unexcepted(case, response)
 
 
-# A request that the description allows and the service refuses.
-REFUSALS_EXCEPTED = [key_used_before, failed_again, only_excepted_problems]
+def outside_of_the_file(case: Case, response: Response) -> bool:
+    """A schema cannot express a file's length."""
+    return response.status_code == 416 and "Range" in case.headers
+
+
+# Refusals of requests that the description allows.
+REFUSALS_EXCEPTED = [key_used_before, failed_again, only_excepted_problems, outside_of_the_file]
 
 
 def too_long_for_any_header(case: Case, response: Response) -> bool:
-    """A parameter can be longer than the address and all headers together may be; that is refused unread."""
+    """A parameter may exceed the limit for the URL and all headers together. The request is then refused unread."""
     return response.status_code == 431
 
 
 def failed_records_named(case: Case, response: Response) -> bool:
-    """Each record of an upload is judged by itself: the bad ones fail, the others are stored."""
+    """Each record in an upload is checked separately. Invalid records fail, and the others are stored."""
     return response.status_code == 207 and bool(problems_of(response))
 
 
-# A request that the description does not allow, and that is answered otherwise than Schemathesis expects.
-ACCEPTANCES_EXCEPTED = [too_long_for_any_header, failed_records_named]
+def range_of_another_kind(case: Case, response: Response) -> bool:
+    """HTTP requires servers to ignore a range in other units, and a range whose If-Range does not match the ETag."""
+    return case.operation.path == LAKE_FILE and response.status_code == 200
+
+
+# Requests that the description does not allow, and whose answers are not the ones that Schemathesis expects.
+ACCEPTANCES_EXCEPTED = [too_long_for_any_header, failed_records_named, range_of_another_kind]
 
 
 def deleted_and_shown(case: Case) -> bool:
-    """An organisation that was deleted is shown, as deleted, until it is removed: it can be restored."""
+    """A deleted organisation can be restored, so it is shown as deleted until it is removed."""
     return case.operation.path.startswith(ORGANISATION)
 
 
 @schemathesis.hook
 def filter_failure(context: HookContext, failure: Failure, case: Case, response: Response) -> bool:
-    """Whether it counts as a failure."""
+    """Returns whether the finding counts as a failure."""
     if isinstance(failure, RejectedPositiveData):
         return not any(excepted(case, response) for excepted in REFUSALS_EXCEPTED)
     if isinstance(failure, AcceptedNegativeData):
@@ -136,22 +148,23 @@ def filter_failure(context: HookContext, failure: Failure, case: Case, response:
     return True
 
 
-# ---- Checks beyond those of Schemathesis ---------------------------------------------------------------------------
+# ---- Our own checks -------------------------------------------------------------------------------------------------
 
 
 @schemathesis.check
 def described_records_are_stored(ctx: CheckContext, response: Response, case: Case) -> None:
-    """To Schemathesis 207 is a success; here each failed record counts."""
+    """Schemathesis treats a 207 as a success, so this check reports each failed record."""
     if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code != 207:
         return
-    # The records of a replay are not those of the request.
+    # A replay's records are not in the request.
     refused = [] if case.operation.path == REPLAY else unexcepted(case, response)
     assert not refused, f"records failed that the description allows: {refused}"
 
 
 @schemathesis.hook
 def before_load_schema(context: HookContext, raw_schema: dict) -> None:
-    """Clients must not mind fields that are added later, so the description allows them; here they are mistakes."""
+    """The description allows additional fields, so that clients accept later additions. In a test, such fields are mistakes.
+    """
     closed = set()
 
     def close(schema: object) -> None:
@@ -178,7 +191,8 @@ def before_load_schema(context: HookContext, raw_schema: dict) -> None:
     for response in responses:
         content = response.get("content", {})
         if JSON_LINES in content and "application/json" in content:
-            # A page holds what is on the lines: each of them is held against the schema of a record or an interaction.
+            # A page contains the same items as the lines, so each line is validated against the schema of a record or an
+            # interaction.
             page = content["application/json"]["schema"]["$ref"].removeprefix("#/components/schemas/")
             lists = raw_schema["components"]["schemas"][page]["properties"]
             content[JSON_LINES]["schema"] = next(lists[name] for name in ("records", "interactions", "changes") if name in lists)
@@ -190,10 +204,15 @@ def before_load_schema(context: HookContext, raw_schema: dict) -> None:
 
 @schemathesis.deserializer(JSON_LINES)
 def read_lines(ctx, response: Response) -> list:
-    # Not splitlines(), which takes characters within a record for the end of a line.
+    # splitlines() would also split at characters inside a record.
     *lines, rest = response.content.decode("utf-8").split("\n")
     assert rest == "", "the last line is not whole"
     return [json.loads(line) for line in lines]
+
+
+@schemathesis.deserializer("application/vnd.apache.parquet")
+def read_file(ctx, response: Response) -> str:
+    return response.content.decode("latin-1")
 
 
 def body_of(response: Response) -> dict:
@@ -204,7 +223,7 @@ def body_of(response: Response) -> dict:
 
 
 def problems_of(response: Response) -> list[Problem]:
-    """The problems that an answer names, of the request or of its records, each with its code and field."""
+    """Returns the problems with the request or its records in an answer, each with its code and field."""
     body = body_of(response)
     return [
         *body.get("details", []),
@@ -221,7 +240,7 @@ def unexcepted(case: Case, response: Response) -> list[Problem]:
 
 
 def value_of(case: Case, problem: Problem) -> object:
-    """What was sent in the field that has the problem."""
+    """Returns the value that was sent in the field with the problem."""
     sent = case.body["records"][problem["index"]] if "index" in problem else {**case.query, **dict_of(case.body)}
     return dict_of(sent).get(problem["field"])
 

@@ -5,7 +5,7 @@ import { isBuilt, startTarget, type Target } from './target.ts';
 
 const brokenOff = new AbortController();
 
-/** One round on a service of its own; returns what is wrong. */
+/** Runs one round against its own service and returns the problems found. */
 async function fuzz(program: string, options: Options, seedOfRound: number): Promise<string[]> {
   const target = await startTarget();
   try {
@@ -15,7 +15,7 @@ async function fuzz(program: string, options: Options, seedOfRound: number): Pro
       console.log(`\n${run.name}: ${run.what}, with seed ${seedOfRound}\n`);
       const args = argsOf(run, options, target, seedOfRound);
       const passed = await runSchemathesis(program, args, { target, settings, signal: brokenOff.signal });
-      if (!passed) failures.push(`${run.name}, seed ${seedOfRound}: Schemathesis found what it tells above`);
+      if (!passed) failures.push(`${run.name}, seed ${seedOfRound}: Schemathesis found the problems above`);
     }
     if (target.hasEnded()) failures.push(`seed ${seedOfRound}: the service has ended`);
     const { answers, faults } = await target.readLog();

@@ -1,27 +1,27 @@
 import { parseArgs } from 'node:util';
 
-/** What can be fuzzed: an API description, and how it is asked. */
+/** One run of the fuzzer: an API description, and how to call that API. */
 export interface Run {
   readonly name: string;
   readonly what: string;
   readonly api: 'public' | 'admin';
-  /** Which of its operations; all, unless given. */
+  /** A filter for the operations to test. Default: all. */
   readonly operations?: string;
   readonly header?: string;
-  /** Which phases of Schemathesis a quick run makes; all, unless given. */
+  /** The Schemathesis phases in a quick run. Default: all. */
   readonly quickPhases?: string;
 }
 
-/** The admin API comes last: it revokes the keys that the others use. */
+/** The admin API comes last, because it revokes the keys that the other runs use. */
 export const runs: readonly Run[] = [
   { name: 'public', what: 'the public API', api: 'public' },
   {
     name: 'export',
-    what: 'its lists of records, asked for as lines of JSON',
+    what: 'its lists of records, requested as lines of JSON',
     api: 'public',
     operations: '^list-(?!requests|rejections|interactions|changes)',
     header: 'Accept: application/x-ndjson',
-    // The same parameters at their limits are part of the run of the public API.
+    // The run for the public API already tests the same parameters at their limits.
     quickPhases: 'examples,fuzzing',
   },
   { name: 'admin', what: 'the admin API', api: 'admin' },
@@ -33,15 +33,15 @@ export interface Options {
   readonly seed: number;
   readonly examples: number;
   readonly rounds: number;
-  /** One operation alone. */
+  /** The only operation to test, if specified. */
   readonly operation: string | undefined;
 }
 
-/** A mistake in the command line; the message is all there is to say. */
+/** A mistake on the command line. The user sees only its message. */
 export class UsageError extends Error {}
 
 const examplesDefault = 100;
-/** Under three minutes on two cores, and the same for everyone: what it finds, another run finds again. */
+/** The quick run takes less than three minutes on two cores. It is deterministic, so another run finds the same problems. */
 const quick = { examples: 10, seed: 1 };
 
 export function helpText(): string {
@@ -54,7 +54,7 @@ ${runs.map(({ name, what }) => `  ${name.padEnd(width)}  ${what}`).join('\n')}
 
   --seed N        makes the run of that seed again (random, and printed)
   --examples N    requests that are made up per operation and phase (${examplesDefault})
-  --rounds N      as many times, each with the next seed and an empty database (1)
+  --rounds N      repeat N times, each with the next seed and an empty database (1)
   --operation ID  one operation alone, such as upload-shops
   --quick         ${quick.examples} examples and seed ${quick.seed}, as CI runs it
 
@@ -64,7 +64,7 @@ ${runs.map(({ name, what }) => `  ${name.padEnd(width)}  ${what}`).join('\n')}
   npm run fuzz -- public --operation upload-shops --rounds 5  one operation at length`;
 }
 
-/** Undefined where help is asked for. */
+/** Reads the options. Returns undefined if the user asked for help. */
 export function readOptions(args: string[]): Options | undefined {
   const { values, positionals } = parse(args);
   if (values.help) return undefined;

@@ -8,18 +8,18 @@ import { adminToken, type Target } from './target.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-/** Installs Schemathesis unless this version is there; returns its program. */
+/** Installs Schemathesis unless this version is already installed, and returns the program's path. */
 export async function installSchemathesis(): Promise<string> {
   return join(await installPythonTools('schemathesis', here('requirements.txt')), 'schemathesis');
 }
 
-/** The settings in schemathesis.toml, and where to take ids of what is there. */
+/** Writes the settings from schemathesis.toml, and adds the existing ids from which Schemathesis can choose. */
 export function writeSettings({ folder }: Target, { keys, ids, ownIds, slugs }: Seed): string {
   const dictionaries = Object.entries({ ...ids, slug: slugs }).map(
     ([field, values]) => `[dictionaries.${field}]\nvalues = ${JSON.stringify(values)}\n`,
   );
   const named = [...Object.keys(ids), 'slug'].map((field) => bind(field, field));
-  // Not a record's own id: thousands of records with the same one in a request are slow, and tell nothing new.
+  // A record's own id is excluded, because thousands of records with the same id in a request are slow and find nothing new.
   const uploads = Object.entries(ownIds).map(([operationId, ownId]) => {
     const references = Object.keys(ids).filter((field) => field !== ownId);
     const bound = references.map((field) => bind(`body.records[*].${field}`, field));
@@ -47,7 +47,7 @@ function bind(parameter: string, dictionary: string): string {
   return `"${parameter}" = { dictionary = "${dictionary}", probability = 0.5 }\n`;
 }
 
-/** Runs it; true if it found nothing. */
+/** Runs Schemathesis, and returns true if it found nothing. */
 export function runSchemathesis(
   program: string,
   args: readonly string[],

@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adminToken, type Target } from './target.ts';
 
-/** What Schemathesis cannot make up by itself. */
+/** Data that Schemathesis cannot generate on its own. */
 export interface Seed {
-  /** A key of each of two organisations, neither of which may see anything of the other. */
+  /** The keys of two organisations, which must not see each other's data. */
   readonly keys: Readonly<Record<string, string>>;
-  /** For each field that names something by its id: ids of what is there. */
+  /** The ids that exist for each id field. */
   readonly ids: Ids;
-  /** For each upload the field with the record's own id. */
+  /** The field with the record's own id, for each upload operation. */
   readonly ownIds: Readonly<Record<string, string>>;
-  /** Of organisations for the admin API to act on, one of them deleted. */
+  /** The organisations on which the admin API acts. One of them is deleted. */
   readonly slugs: readonly string[];
 }
 
@@ -31,17 +31,17 @@ interface Example {
   readonly operationId: string;
   readonly url: string;
   readonly body: Body;
-  /** Of an upload, the record in it. */
+  /** The record in an upload, or undefined for other operations. */
   readonly record: Body | undefined;
 }
 
-/** A record of every type has this id, so that it is found whatever refers to it. */
+/** There is a record of every type with this id, so that every reference to it is valid. */
 const sharedId = '00000000-0000-4000-8000-000000000000';
 const collectingMs = 60_000;
 
 /**
- * Two organisations with a key each; for the first, records and a rejection of every type, an interaction, and what was collected
- * about a customer. A third organisation is deleted.
+ * Creates two organisations with a key each. The first has records and a rejection of every type, an interaction, and a
+ * customer's collected records. Also creates a third organisation and deletes it.
  */
 export async function seed(target: Target): Promise<Seed> {
   const keys = { acme: await createKey(target, 'acme'), other: await createKey(target, 'other') };
@@ -54,6 +54,7 @@ export async function seed(target: Target): Promise<Seed> {
     await send(url, keys.acme, { records: [{ ...record, [ownId]: sharedId }, rejected] });
   }
   for (const field of Object.keys(ids)) ids[field]?.push(sharedId);
+  ids.file_id = await filesInLake(target.url, keys.acme);
   ids.access_request_id = [...(ids.access_request_id ?? []), await collect(target.url, keys.acme)];
   await createKey(target, 'deleted');
   await send(`${target.adminUrl}/admin/v1/organisations/deleted`, adminToken, {}, 'DELETE');
@@ -64,7 +65,12 @@ export async function seed(target: Target): Promise<Seed> {
 async function createKey({ adminUrl }: Target, organisation: string): Promise<string> {
   const organisations = `${adminUrl}/admin/v1/organisations`;
   await send(organisations, adminToken, { slug: organisation });
-  await send(`${organisations}/${organisation}`, adminToken, { recommendations_report: true }, 'PATCH');
+  await send(
+    `${organisations}/${organisation}`,
+    adminToken,
+    { recommendations_report: true, lake: true },
+    'PATCH',
+  );
   const permissions = [
     'data:write',
     'data:read',
@@ -77,7 +83,7 @@ async function createKey({ adminUrl }: Target, organisation: string): Promise<st
   return body.key as string;
 }
 
-/** Requests what is stored about a customer, and waits until it can be downloaded. */
+/** Requests a customer's records, and waits until they can be downloaded. */
 async function collect(url: string, key: string): Promise<string> {
   const path = `${url}/v1/access-requests`;
   const { body } = await send(path, key, { customer_ids: [sharedId] });
@@ -86,6 +92,16 @@ async function collect(url: string, key: string): Promise<string> {
     if (answer.body.state === 'done') return body.access_request_id as string;
   }
   throw new Error('what is stored about a customer was not collected');
+}
+
+/** Waits until the lake has files, and returns their ids. */
+async function filesInLake(url: string, key: string): Promise<string[]> {
+  for (const until = Date.now() + collectingMs; Date.now() < until; await sleep(100)) {
+    const { body } = await send(`${url}/v1/lake/interactions/files`, key, undefined, 'GET');
+    const files = (body.files ?? []) as { file_id: string }[];
+    if (files.length > 0) return files.map(({ file_id }) => file_id);
+  }
+  throw new Error('nothing was written to the lake');
 }
 
 async function examplesOf(url: string): Promise<Example[]> {
@@ -102,7 +118,7 @@ function ownIdOf(record: Body): string {
   return Object.keys(record)[0] as string;
 }
 
-/** What others refer to has to be there first: what is refused is sent again once the others are. */
+/** Sends the examples. Referenced records must exist first, so records that fail are sent again after all others. */
 async function sendExamples(examples: readonly Example[], key: string): Promise<Ids> {
   const ids: Ids = {};
   let waiting = examples;

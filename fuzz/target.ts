@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { embeddedBinaries, startLocalPostgres } from '../src/cli/database/local-postgres.ts';
@@ -22,14 +22,14 @@ const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const startTimeoutMs = 120_000;
 export const adminToken = 'intake_admin_87IHxiTVcYEOzpWq1eibIu0m29igBQnyz3kcGA5pE1P0yMlSz';
 
-/** The built service with its admin API, on an empty PostgreSQL of its own. */
+/** The built service and its admin API, running on their own empty PostgreSQL server. */
 export interface Target {
   readonly url: string;
   readonly adminUrl: string;
-  /** For files of the run; it goes when the target is stopped. */
+  /** A folder for the run's files, which is deleted when the target is stopped. */
   readonly folder: string;
   readonly hasEnded: () => boolean;
-  /** How many answers of each status its log tells of, and the lines that tell of a fault of its own. */
+  /** Returns the number of responses per status in the service's log, and the log lines that report a service error. */
   readLog(): Promise<{ answers: Map<number, number>; faults: string[] }>;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export function isBuilt(): boolean {
   return existsSync(main);
 }
 
-/** Limits that would only turn away what is sent to find something else. */
+/** These settings raise limits that would refuse requests before the requests can find anything. */
 const unlimited = {
   REQUESTS_PER_SECOND_MAX: '1000000',
   INTERACTIONS_PER_SECOND_MAX: '1000000',
@@ -73,7 +73,7 @@ export async function startTarget(): Promise<Target> {
   }
 }
 
-/** As in earnest, the service may do no more than it has to: a grant that is missing is then a 500. */
+/** Creates the logins. As in production, the service has minimal privileges, so a missing grant shows up as a 500. */
 async function createLogins(ownerUrl: string): Promise<Record<string, string>> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
@@ -104,17 +104,25 @@ async function startService(folder: string, databases: Record<string, string>) {
     ADMIN_PORT: '0',
     LOG_LEVEL: 'info',
     ERASURE_KEYS: 'a key of 32 characters or more for the fuzzer',
+    LAKE_URL: pathToFileURL(join(folder, 'lake')).href,
+    LAKE_DELAY_SECONDS: '1',
   };
-  // In a process group of its own: Ctrl-C is for the fuzzer, and the service is stopped afterwards.
-  const server = spawn(process.execPath, [main, 'serve'], {
-    env: { ...process.env, ...settings },
-    detached: true,
-    stdio: ['ignore', log, log],
-  });
+  // Run each process in its own process group, because Ctrl-C is meant for the fuzzer, which then stops the processes.
+  const start = (command: string) =>
+    spawn(process.execPath, [main, command], {
+      env: { ...process.env, ...settings },
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+  const server = start('serve');
+  const lake = start('lake');
   closeSync(log);
-  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  const ended = Promise.all(
+    [server, lake].map((one) => new Promise<void>((resolve) => one.once('exit', () => resolve()))),
+  );
   const hasEnded = () => server.exitCode !== null || server.signalCode !== null;
   const stop = async () => {
+    lake.kill('SIGTERM');
     if (!hasEnded()) server.kill('SIGTERM');
     await ended;
   };
@@ -145,7 +153,7 @@ async function readLog(file: string) {
   return { answers: new Map([...answers].sort(([a], [b]) => a - b)), faults };
 }
 
-/** What is not JSON, Node wrote as it ended. */
+/** Parses a log line. If the line is not JSON, Node wrote it when it crashed. */
 function parseLine(line: string): { level: number; status?: number } {
   try {
     return JSON.parse(line);

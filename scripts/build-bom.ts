@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /**
- * Writes the bill of materials of a build. npm marks what only builds and tests as optional; the script of the API
- * reference and those of the console come from such packages, but a build contains them.
+ * Writes a build's bill of materials. npm marks packages that are used only for building and testing as optional. The
+ * API reference and the console use scripts from such packages. A build contains these scripts, so their packages must
+ * be listed as required.
  */
 interface Component {
   readonly name: string;
@@ -26,7 +27,7 @@ const bill = billOf('--workspaces=false');
 for (const component of bill.components)
   if (component.name === '@scalar/fastify-api-reference') component.scope = 'required';
 
-// The build of the console lists the packages that it contains.
+// The console's build writes a list of the packages that it bundles.
 const bundled: { readonly name: string; readonly version: string }[] = JSON.parse(
   readFileSync('dist/console/licenses.json', 'utf8'),
 );

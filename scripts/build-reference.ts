@@ -9,7 +9,7 @@ import { operations } from '../src/http/operations.ts';
 import { describeAdminApi } from './description/admin.ts';
 import { describeApi } from './description/openapi.ts';
 
-/** Writes the files of the API reference, which the service serves as they are, each in every encoding. */
+/** Writes the API reference's files in every encoding, so that the service can serve them unchanged. */
 
 const folder = fileURLToPath(new URL('../dist/reference/', import.meta.url));
 mkdirSync(folder, { recursive: true });
@@ -28,19 +28,19 @@ for (const [api, description] of Object.entries(descriptions)) {
 }
 
 /**
- * Skips files that are up to date: compressing the script would add 0.7 s to every start of `npm run dev`. Brotli's default
- * quality, 11, takes 9 s for the script and saves another 12 %.
+ * Writes a file in every encoding, unless it is up to date. Compressing the script each time would add 0.7 s to every
+ * start of `npm run dev`. Brotli's default quality, 11, would take 9 s for the script and save another 12 %.
  */
 function write(name: string, content: Buffer): void {
   if (existsSync(folder + name) && readFileSync(folder + name).equals(content)) return;
   writeFileSync(`${folder}${name}.gz`, gzipSync(content));
   const params = { [constants.BROTLI_PARAM_QUALITY]: 6 };
   writeFileSync(`${folder}${name}.br`, brotliCompressSync(content, { params }));
-  // Last, so that an interrupted build is repeated.
+  // Write this file last, so that an interrupted build is repeated.
   writeFileSync(folder + name, content);
 }
 
-/** The package has its script as a string, which it gives only as an HTTP answer. */
+/** Returns the package's script. The package contains it as a string, but exposes it only as an HTTP response. */
 async function scriptOfPlugin(): Promise<Buffer> {
   const app = fastify();
   await app.register(apiReference, { routePrefix: '/docs', configuration: { content: {} } });
@@ -50,9 +50,10 @@ async function scriptOfPlugin(): Promise<Buffer> {
 }
 
 /**
- * The script takes a second to draw the page, several on a slow machine. Until then the page shows a text. The text
- * stands next to the script's own element: inside it, the script would take the text for a page it has already drawn.
- * `defer` lets the browser show the text first. The script's address contains its hash, so browsers may cache it forever.
+ * Returns the page's HTML. The script takes a second to draw the page, or several on a slow machine, and the page shows some
+ * text until then. The text is outside the script's own element, because the script would treat text inside it as a page
+ * that is already drawn. `defer` lets the browser show the text first. The script's URL contains its hash, so browsers may
+ * cache it forever.
  */
 function pageOf(title: string, summary: string): string {
   const configuration = {
@@ -61,11 +62,11 @@ function pageOf(title: string, summary: string): string {
     hideClientButton: true,
     showDeveloperTools: 'never',
     defaultOpenAllTags: true,
-    // Readers come for the fields of a record: show all of them expanded, in the registry's order.
+    // Readers look for a record's fields, so all fields are shown expanded, in the registry's order.
     expandAllSchemaProperties: true,
     orderSchemaPropertiesBy: 'preserve',
     orderRequiredPropertiesFirst: false,
-    // For the list of errors: a narrower column breaks the codes.
+    // Keeps each error code in the list of errors on one line. A narrower column would break the codes.
     customCss: '.markdown :is(th, td):first-child { min-width: 11.5rem }',
     telemetry: false,
     agent: { disabled: true },

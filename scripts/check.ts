@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
 /**
- * `npm run check` and, with --all, `npm run check:all`: runs one row of stages after the other until one fails, and prints
- * what each stage took and which test files were slowest.
+ * Runs `npm run check` or, with --all, `npm run check:all`. It runs one row of stages after another until a stage fails, and
+ * prints the duration of each stage and the slowest test files.
  */
 
 interface Stage {
@@ -18,7 +18,10 @@ interface Stage {
 const all = process.argv.includes('--all');
 const reports = mkdtempSync(join(tmpdir(), 'intake-check-'));
 
-/** Test files by their tags. Vitest can filter by tag, but loads every file to do so: 0.2 seconds each. */
+/**
+ * Selects test files by tag. Vitest can filter by tag too, but it loads every file to do so, which takes 0.2 seconds per
+ * file.
+ */
 function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[] {
   const files = globSync(
     ['src', 'test', 'client/test', 'console/test'].map((folder) => `${folder}/**/*.test.ts`),
@@ -37,13 +40,15 @@ function tests(name: string, files: readonly string[], env: Record<string, strin
 }
 
 const full = filesTagged((tags) => tags.has('full'));
-/** What is held against a clock has the machine for itself. */
+/** Returns whether a test file has a time limit. Such files run after everything else. */
 const isTimed = (file: string) => file.startsWith('test/load/');
 
-/** Stages that run one after the other. */
+const waiting = filesTagged((tags) => tags.has('waiting'));
+
+/** Stages that run one after another. */
 type Lane = readonly Stage[];
 
-/** The lanes of a row run at the same time. */
+/** The rows run one after another, and the lanes in a row run in parallel. */
 const quick: readonly Lane[][] = [
   ['check:types', 'check:lint', 'check:generated', 'check:api', 'build'].map((script) => [npm(script)]),
   [
@@ -51,7 +56,7 @@ const quick: readonly Lane[][] = [
       tests(
         'tests',
         filesTagged((tags) => !tags.has('full')),
-        // A test file waits more than it computes. With four workers two cores stay busy.
+        // Test files wait more than they compute, so four workers keep two cores busy.
         { TEST_WORKERS: '4', PROPERTY_SHARE: '0.2' },
       ),
     ],
@@ -63,12 +68,13 @@ const others: readonly Lane[][] = [
       tests(
         'full tests',
         full.filter((file) => !isTimed(file)),
-        // Many of these wait for seconds. With six, two cores are busy for 98 % of the time.
+        // Many of these tests wait for seconds. With six workers, two cores are busy 98 % of the time.
         { TEST_WORKERS: '6' },
       ),
     ],
   ],
-  // Not beside the full tests: two busy cores would keep new connections waiting for longer than the service does.
+  // These stages do not run in parallel with the full tests, because on two busy cores new connections would wait
+  // longer than the service allows.
   [
     [npm('check:clients'), { name: 'fuzz', command: ['node', 'fuzz/main.ts', '--quick'] }],
     [
@@ -84,8 +90,18 @@ const others: readonly Lane[][] = [
       ),
     ],
   ],
-  [[tests('load tests', full.filter(isTimed))]],
-  // Small sizes and floors far below the goals: a collapse fails, a slow minute of the machine does not.
+  // Load tests that mostly wait run next to those that keep a core busy.
+  [
+    [
+      tests(
+        'load tests',
+        full.filter((file) => isTimed(file) && !waiting.includes(file)),
+      ),
+    ],
+    [tests('load tests that wait', waiting)],
+  ],
+  // The sizes are small and the floors are far below the goals. The check therefore fails if performance collapses, but not
+  // if the machine is slow for a minute.
   [[{ name: 'bench', command: ['node', 'bench/main.ts', '--quick'] }]],
 ];
 
@@ -113,7 +129,7 @@ interface FileResult {
   readonly name: string;
   readonly startTime: number;
   readonly endTime: number;
-  /** What went wrong outside the tests, in a hook or while loading. */
+  /** An error outside the tests, in a hook or while the file was being loaded. */
   readonly message: string;
   readonly assertionResults: readonly {
     status: string;
@@ -122,7 +138,7 @@ interface FileResult {
   }[];
 }
 
-/** Files that were tested, each with the stage that tested it. */
+/** Returns the test files that ran, each with its stage. */
 function testedFiles(): (FileResult & { readonly file: string })[] {
   return globSync('*.json', { cwd: reports }).flatMap((report) => {
     const results: FileResult[] = JSON.parse(readFileSync(join(reports, report), 'utf8')).testResults;
@@ -137,7 +153,7 @@ const slowest = (files: ReturnType<typeof testedFiles>) =>
     .toSorted(([one], [other]) => other - one)
     .slice(0, 20);
 
-/** The failed tests again, after everything else: the end of a log is what people see first. */
+/** Prints the failed tests again at the end, because readers look at the end of a log first. */
 function printFailures(files: ReturnType<typeof testedFiles>): void {
   for (const { file, message, assertionResults } of files) {
     if (message !== '') console.error(`\n${file}: ${message}`);

@@ -1,10 +1,10 @@
 import { colours } from './dashboard.ts';
 
-/** Draws what a dashboard shows as one SVG, for documents: Grafana itself is not needed to see it. */
+/** This file draws a dashboard's panels as one SVG for the documentation, without Grafana. */
 
 export interface Series {
   readonly name: string;
-  /** Seconds and value, in the order of time. */
+  /** Pairs of a time in seconds and a value, ordered by time. */
   readonly points: readonly (readonly [number, number])[];
 }
 
@@ -14,7 +14,7 @@ export interface DrawnPanel {
   readonly series: readonly Series[];
 }
 
-/** A single number, green, orange or red; blue if it is neither good nor bad. */
+/** A single number in green, orange or red, or in blue if the number is neither good nor bad. */
 export interface DrawnTile {
   readonly title: string;
   readonly text: string;
@@ -25,11 +25,11 @@ export interface Picture {
   readonly title: string;
   readonly fromSeconds: number;
   readonly toSeconds: number;
-  /** A gap longer than this interrupts a line. */
+  /** The interval between points. A gap of more than 1.5 intervals interrupts the line. */
   readonly stepSeconds: number;
   readonly tiles: readonly DrawnTile[];
   readonly panels: readonly DrawnPanel[];
-  /** What fired, and when. */
+  /** The alerts that fired, with the times at which they fired. */
   readonly alerts: readonly Series[];
 }
 
@@ -108,7 +108,7 @@ function drawTiles(tiles: readonly DrawnTile[], top: number): string {
     .join('\n');
 }
 
-/** A lane for each alert, with a bar for as long as it fired. */
+/** Draws a lane for each alert, with a bar while it was firing. */
 function drawAlerts(picture: Picture, top: number): { svg: string; bottom: number } {
   const nameWidth = 250;
   const laneWidth = width - 2 * margin - nameWidth;
@@ -183,7 +183,7 @@ function drawLegend(series: readonly Series[], left: number, top: number): { svg
   return { svg: items.join('\n'), bottom: top + row * legendLine + 4 };
 }
 
-/** Minutes since the beginning, below a line for each. */
+/** Draws a line per tick, labelled with the minutes since the start. */
 function drawTimes(picture: Picture, x: (seconds: number) => number, top: number, bottom: number): string {
   const { fromSeconds, toSeconds } = picture;
   const seconds = toSeconds - fromSeconds;
@@ -220,7 +220,7 @@ function pathOf(
   return path;
 }
 
-/** From when to when there were points without a gap. */
+/** Returns the ranges of points that have no gap between them. */
 function runsOf(points: Series['points'], stepSeconds: number): [number, number][] {
   const runs: [number, number][] = [];
   for (const [seconds] of points) {
@@ -231,7 +231,7 @@ function runsOf(points: Series['points'], stepSeconds: number): [number, number]
   return runs;
 }
 
-/** A round step that gives three to five marks. */
+/** Returns a round step that results in three to five ticks. */
 function stepFor(largest: number, unit: string): number {
   if (largest <= 0) return 1;
   const base = unit === 'bytes' ? 1_000 : 10;

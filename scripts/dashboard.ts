@@ -1,6 +1,8 @@
-/** What a dashboard is made of; `npm run generate` writes deploy/observability/dashboards/ from scripts/dashboards.ts. */
+/**
+ * The building blocks of a dashboard. `npm run generate` writes deploy/observability/dashboards/ from scripts/dashboards.ts.
+ */
 
-/** Series with these names have these colours, here and in Grafana. The others take turns. */
+/** The fixed colours of series with these names, here and in Grafana. Other series take the palette's colours in turn. */
 export const colours: readonly (readonly [
   name: RegExp,
   colour: 'red' | 'orange' | 'green' | 'blue' | 'purple',
@@ -12,41 +14,44 @@ export const colours: readonly (readonly [
   [/^(207|internal|99 %)$/, 'purple'],
 ];
 
-/** A number that is green up to the first step, orange up to the second and red above. */
+/** The thresholds of a number, which is green up to the first step, orange up to the second, and red above that. */
 export type Steps = readonly [orange: number, red: number];
 
 export interface Panel {
   readonly title: string;
-  /** What a person should look for. */
+  /** A description of what to look for in the panel. */
   readonly help: string;
-  /** As Grafana calls it. */
+  /** The unit, with the name that Grafana uses. */
   readonly unit: 'reqps' | 's' | 'd' | 'bytes' | 'percentunit' | 'short';
-  /** Each expression with the text of its legend. */
+  /** Maps each expression to its legend. */
   readonly queries: Readonly<Record<string, string>>;
-  /** Of the 24 columns; 12 if not given. */
+  /** The panel's width, out of 24 columns. Default: 12. */
   readonly width?: number;
-  /** A single number instead of a chart. Without steps it is neither good nor bad; `name` shows the legend in its place. */
+  /**
+   * Shows a single number instead of a chart. A number without steps is neither good nor bad. With `name`, the legend is
+   * shown instead of the number.
+   */
   readonly tile?: { readonly steps?: Steps; readonly name?: true };
-  /** A bar for each series while it has a value, in place of a chart. */
+  /** Shows a bar for each series while it has a value, instead of a chart. */
   readonly bars?: true;
 }
 
 export interface Section {
-  /** Undefined for the first, which needs no heading. */
+  /** The heading, or undefined for the first section, which needs none. */
   readonly title?: string;
-  /** Opened by a click. */
+  /** Whether the section is collapsed until it is clicked. */
   readonly isClosed?: true;
   readonly panels: readonly Panel[];
 }
 
 export interface Dashboard {
-  /** Also the name of its file. */
+  /** The dashboard's id, which is also used as the file name. */
   readonly uid: string;
   readonly title: string;
   readonly sections: readonly Section[];
 }
 
-/** A metric of the processes that are chosen above the dashboard. */
+/** Returns an expression for a metric, limited to the processes that are selected at the top of the dashboard. */
 export const own = (metric: string, labels = '') =>
   `${metric}{${[labels, 'instance=~"$instance"'].filter(Boolean).join(',')}}`;
 export const perSecond = (series: string) => `rate(${series}[$__rate_interval])`;

@@ -1,7 +1,7 @@
 import { type Dashboard, own, quantile, sumOf } from './dashboard.ts';
 import { service } from './processes-dashboard.ts';
 
-/** The Grafana dashboards, as short as they can be written. */
+/** The Grafana dashboards in a compact form. */
 
 const limitsHit = own('intake_request_errors_total', 'code=~"too_many_.*|overloaded"');
 
@@ -150,7 +150,7 @@ const tenants: Dashboard = {
         },
         {
           title: 'Records that fail, by operation, a second',
-          help: 'The summary of rejections says why, with a key of the organisation.',
+          help: 'The summary of rejections has the reasons, with a key of the organisation.',
           unit: 'short',
           queries: { [sumOf(own('intake_records_total', 'outcome="failed"'), 'operation')]: '{{operation}}' },
         },
@@ -171,7 +171,7 @@ const tenants: Dashboard = {
         },
         {
           title: 'Organisations that have used most of a quota',
-          help: 'IntakeQuotaUsedUp fires for those that may store nothing more. organisations list says which.',
+          help: 'IntakeQuotaUsedUp fires for organisations that may store nothing more. organisations list shows them.',
           unit: 'short',
           queries: {
             'max(intake_quotas_nearly_used)': '80 % or more',
@@ -179,7 +179,7 @@ const tenants: Dashboard = {
           },
         },
         {
-          title: 'Keys asked for, a second',
+          title: 'Key lookups per second',
           help: 'Many looked up: clients with wrong keys, or a cache that was emptied.',
           unit: 'reqps',
           queries: { [sumOf(own('intake_key_lookups_total'), 'result')]: '{{result}}' },

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { type DrawnTile, drawDashboard, type Picture, type Series, valueText } from './dashboard-picture.ts';
 
 /**
- * Draws a dashboard from what a Prometheus has: `node scripts/draw-dashboard.ts <dashboard.json> <http://prometheus:9090>
- * <seconds> > dashboard.svg` for the last seconds. Closed sections are left out.
+ * Draws a dashboard from the last `<seconds>` seconds of a Prometheus server's data. Collapsed sections are skipped.
+ * Usage: `node scripts/draw-dashboard.ts <dashboard.json> <http://prometheus:9090> <seconds> > dashboard.svg`
  */
 export async function pictureOf(
   file: string,
@@ -12,7 +12,7 @@ export async function pictureOf(
 ): Promise<string> {
   const dashboard = JSON.parse(readFileSync(file, 'utf8')) as Grafana;
   const stepSeconds = Math.max(1, Math.round((toSeconds - fromSeconds) / 150));
-  // As Grafana does it.
+  // This is the same formula as in Grafana.
   const rateSeconds = Math.max(4 * scrapeSeconds, stepSeconds + scrapeSeconds);
   const range = { fromSeconds, toSeconds, stepSeconds, rateSeconds };
   const ask = (expression: string, legend: string) => rangeOf(prometheus, expression, legend, range);
@@ -31,7 +31,7 @@ export async function pictureOf(
   return drawDashboard({ title: dashboard.title, ...range, tiles, panels, alerts });
 }
 
-/** Shows the newest value. */
+/** Returns a tile with the newest value. */
 function tileOf({ title, fieldConfig, options }: GrafanaPanel, series: readonly Series[]): DrawnTile {
   const { unit, thresholds } = fieldConfig.defaults;
   const [, value = Number.NaN] = series[0]?.points.at(-1) ?? [];
@@ -45,7 +45,7 @@ function tileOf({ title, fieldConfig, options }: GrafanaPanel, series: readonly 
 interface Shown {
   readonly fromSeconds: number;
   readonly toSeconds: number;
-  /** How often this Prometheus scrapes. */
+  /** The Prometheus server's scrape interval. */
   readonly scrapeSeconds?: number;
 }
 

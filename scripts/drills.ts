@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { type Drill, drills } from '../test/observability/drills.ts';
 
-/** `npm run drills [-- --write] [names]`: causes outages on running processes and prints what was seen of each. */
+/**
+ * Implements `npm run drills [-- --write] [names]`, which causes outages in running processes and prints the observations.
+ */
 const { values, positionals } = parseArgs({
   options: { write: { type: 'boolean', default: false } },
   allowPositionals: true,

@@ -2,7 +2,7 @@ import { colours, type Dashboard, type Panel, type Section } from './dashboard.t
 import { dashboards } from './dashboards.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** On Grafana's grid of 24 columns. */
+/** The sizes of panels on Grafana's grid of 24 columns. */
 const [chart, tile, bars, heading] = [
   { w: 12, h: 8 },
   { w: 3, h: 4 },
@@ -22,7 +22,7 @@ for (const dashboard of dashboards)
     'scripts/dashboards.ts says',
   );
 
-/** A line for each panel, so that a difference shows which one has changed. */
+/** Writes each panel on one line, so that a diff shows which panel has changed. */
 function linesOf(grafana: object): string {
   const lines = Object.entries(grafana).map(([name, value]) => {
     const items = name === 'panels' ? (value as object[]).map((panel) => `    ${JSON.stringify(panel)}`) : [];
@@ -41,7 +41,7 @@ function grafanaOf({ uid, title, sections }: Dashboard): object {
     schemaVersion: 39,
     refresh: '15s',
     time: { from: 'now-1h', to: 'now' },
-    // With several Prometheus servers the first is used until another is chosen.
+    // If there are several Prometheus servers, the first one is used until the user selects another.
     templating: {
       list: [
         { name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus' },
@@ -64,7 +64,7 @@ function grafanaOf({ uid, title, sections }: Dashboard): object {
   };
 }
 
-/** From left to right and from top to bottom; a closed section holds its panels. */
+/** Places panels from left to right and top to bottom. A collapsed section contains its panels. */
 function placed(sections: readonly Section[]): object[] {
   const all: object[] = [];
   let [id, y] = [0, 0];

@@ -4,7 +4,7 @@ import { describeAdminApi } from './description/admin.ts';
 import { describeApi } from './description/openapi.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** The API descriptions, from the registry and the operations. */
+/** Generates the API descriptions from the registry and the operations. */
 const descriptions = {
   'openapi.json': describeApi(operations),
   'admin-openapi.json': describeAdminApi(adminOperations),
@@ -13,7 +13,10 @@ const descriptions = {
 for (const [name, description] of Object.entries(descriptions))
   writeOrCheck(name, `${linesOf(description)}\n`, 'the registry and the operations say');
 
-/** Indented, with a list of words or numbers, and a reference, on one line each: half the lines, and easier to read. */
+/**
+ * Formats a value as indented JSON. Each list of words or numbers and each reference takes one line, which halves the number
+ * of lines and is easier to read.
+ */
 function linesOf(value: unknown): string {
   const scalar = String.raw`(?:"(?:[^"\\\n]|\\.)*"|null|[\d.]+)`;
   const list = new RegExp(String.raw`\[\n\s+(${scalar}(?:,\n\s+${scalar})*)\n\s+\]`, 'g');

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { planFor } from '../src/cli/plan.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** What `plan` answers in docs/scaling.md; the page itself says what it is asked, each time. */
-const page = readFileSync(new URL('../docs/scaling.md', import.meta.url), 'utf8');
+/** Updates the output of `plan` in docs/operating/scaling.md. The page itself contains the commands. */
+const page = readFileSync(new URL('../docs/operating/scaling.md', import.meta.url), 'utf8');
 
 const withAnswer = page.replace(
   /(^node dist\/main\.js plan (.*)\n```\n\n```text\n)[^`]*/gm,
@@ -15,7 +15,7 @@ const withSizes = withAnswer.replace(
   (_, asked: string) => `${asked} ${answerTo(asked).join(' | ')} |`,
 );
 
-/** Stage, service and PostgreSQL. */
+/** Returns the cells for one line of the table: stage, service and PostgreSQL. */
 function answerTo(asked: string): string[] {
   const [records, interactions, organisations, days] = asked.replaceAll(',', '').match(/\d+/g) as string[];
   const answer = planFor([
@@ -29,4 +29,4 @@ function answerTo(asked: string): string[] {
   );
 }
 
-writeOrCheck('docs/scaling.md', withSizes, 'src/cli/planning/measured-costs.ts says');
+writeOrCheck('docs/operating/scaling.md', withSizes, 'src/cli/planning/measured-costs.ts says');

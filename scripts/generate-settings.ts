@@ -1,14 +1,14 @@
 import { type Setting, settings } from '../src/settings.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** The headings of the page, each before the setting that it begins with. */
+/** The page's headings, keyed by the first setting below each heading. */
 const headings: Readonly<Record<string, string>> = {
   DATABASE_URL: 'PostgreSQL',
   HOST: 'Listening and TLS',
   ADMIN_DATABASE_URL: 'Admin API',
   METRICS_PORT: 'Metrics',
   REDIS_URL: 'Limits per organisation',
-  RECORDS_PER_REQUEST_MAX: 'Size of a request',
+  RECORDS_PER_REQUEST_MAX: 'Request size',
   HEADERS_TIMEOUT_MS: 'Timeouts and client connections',
   RECEIPTS_KEPT_DAYS: 'Retention, reference, log',
 };
@@ -17,14 +17,15 @@ const opening = `# Settings
 
 Generated from \`src/settings.ts\` by \`npm run generate\`.
 
-Intake reads its settings from environment variables when it starts. A wrong value stops the start, and the message names
-the setting. A variable that is nearly the name of a setting is logged as a warning:
+Intake reads its settings from environment variables when it starts. If a value is not valid, Intake does not start, and the
+error message names the setting. If a variable's name resembles a setting, Intake logs a warning:
 
+<!-- not run: a line of the log; test/acceptance/misspelt-settings.test.ts expects one -->
 \`\`\`text
 RECEIPT_KEPT_DAYS is not a setting; did you mean RECEIPTS_KEPT_DAYS?
 \`\`\`
 
-Names that end in \`_MS\` are milliseconds. [operating.md](operating.md) shows most of these settings in use.
+Settings whose names end in \`_MS\` are in milliseconds. [Setup](setup.md) shows most of these settings in use.
 `;
 
 function rowOf([variable, kind, purpose]: Setting): string {
@@ -41,4 +42,4 @@ function allowed(kind: Setting[1]): string {
 }
 
 const rows = Object.values<Setting>(settings).map(rowOf);
-writeOrCheck('docs/settings.md', opening + rows.join(''), 'src/settings.ts says');
+writeOrCheck('docs/operating/settings.md', opening + rows.join(''), 'src/settings.ts says');

@@ -7,15 +7,17 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Outside the checkout: `npm ci` removes node_modules, and an installation takes up to half a minute. */
+/** The cache is outside the checkout, because `npm ci` deletes node_modules and installing takes up to half a minute. */
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'intake-tools');
 
-/** Installs what the file pins into a folder of its own, unless that folder exists; returns its path. */
+/**
+ * Installs the packages pinned in the file into their own folder, unless that folder exists, and returns the folder's path.
+ */
 export async function installOnce(
   name: string,
   pins: string,
   install: (folder: string) => Promise<unknown>,
-  /** What else the installation depends on. */
+  /** Identifies anything else that the installation depends on. */
   runtime: string = process.version,
 ): Promise<string> {
   const version = createHash('sha256').update(readFileSync(pins)).update(runtime).digest('hex').slice(0, 12);
@@ -24,13 +26,14 @@ export async function installOnce(
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(`${installed}-`);
   await install(folder);
-  // Linked last: an interrupted installation is not used, and of two at the same time either will do.
+  // Create the link last, so that an interrupted installation is not used. If two installations run at the same time, either
+  // one works.
   symlinkSync(folder, `${folder}.link`);
   renameSync(`${folder}.link`, installed);
   return installed;
 }
 
-/** Installs Python packages; returns the folder of their programs. */
+/** Installs Python packages and returns the folder with their programs. */
 export async function installPythonTools(name: string, requirements: string): Promise<string> {
   const python = execFileSync('python3', ['--version'], { encoding: 'utf8' });
   const install = async (folder: string) => {
@@ -40,7 +43,7 @@ export async function installPythonTools(name: string, requirements: string): Pr
         { cause: error },
       );
     });
-    // As with npm: versions and contents as they were chosen, and nothing that would be built here.
+    // As with npm, versions and hashes are pinned, and nothing is built from source.
     const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
     await run(join(folder, 'bin/pip'), ['install', '--quiet', ...strictly, '-r', requirements]);
   };

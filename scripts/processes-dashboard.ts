@@ -4,7 +4,7 @@ const processes = own('up', 'job="intake"');
 const failing = `(${sumOf(own('intake_requests_total', 'status=~"5.."'))} or vector(0)) / ${sumOf(own('intake_requests_total'))}`;
 const firing = 'ALERTS{alertstate="firing",alertname=~"Intake.*"}';
 
-/** Healthy now? Green or not, without reading a chart. */
+/** Panels that show the current health at a glance, without charts. */
 const now: readonly Panel[] = [
   {
     title: 'Not ready',
@@ -66,7 +66,7 @@ const now: readonly Panel[] = [
 
 const alerts: Panel = {
   title: 'Alerts that fire',
-  help: 'docs/runbook.md has a section for each.',
+  help: 'docs/operating/runbook.md has a section for each.',
   unit: 'short',
   queries: {
     [`max by (alertname, part, chore, code, work) (${firing})`]:
@@ -203,7 +203,7 @@ const details: readonly Section[] = [
       },
       {
         title: 'Leaders',
-        help: 'One process does the maintenance. None for a moment when it changes.',
+        help: 'One process does the maintenance. There is none for a moment when it changes.',
         unit: 'short',
         queries: { 'sum(intake_maintenance_leader)': 'leaders' },
         width: 8,
@@ -226,7 +226,7 @@ const details: readonly Section[] = [
     panels: [
       {
         title: 'Waiting or under way',
-        help: 'Erasures, access requests, organisations with expired data, and deleted ones that can no longer be restored.',
+        help: 'Erasures, also those that wait for the lake, access requests, organisations with expired data, and deleted ones that can no longer be restored.',
         unit: 'short',
         queries: { 'max by (work) (intake_work_waiting)': '{{work}}' },
       },

@@ -1,21 +1,27 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /**
- * Writes npm-shrinkwrap.json while the package is packed: the part of package-lock.json that the service needs. npm ignores
- * a lock file inside a package, but not a shrinkwrap, so an installation from a registry gets the versions that were tested.
+ * Writes npm-shrinkwrap.json while the package is being packed. The file is the part of package-lock.json that the service
+ * needs. npm ignores a lock file inside a package but not a shrinkwrap, so an installation from a registry gets the tested
+ * versions.
  */
 
 interface Locked {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  /** Set only for platform-specific packages. */
+  readonly os?: readonly string[];
 }
 
 const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'));
 const packages: Readonly<Record<string, Locked>> = lock.packages;
 const kept = new Set<string>();
 
-/** Adds what a package needs, found as Node finds it: in its own node_modules, or in one further up. */
+/**
+ * Keeps a package's dependencies. They are resolved as in Node: in the package's own node_modules, or in one further
+ * up.
+ */
 function keepNeededBy(path: string): void {
   const { dependencies, optionalDependencies, peerDependencies } = packages[path] ?? {};
   for (const name of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })) {
@@ -31,6 +37,8 @@ function keepNeededBy(path: string): void {
 keepNeededBy('');
 
 const { devDependencies: _, workspaces: __, ...own } = lock.packages[''];
-const inOrder = Object.entries(packages).filter(([path]) => kept.has(path));
+// npm installs the listed packages for every platform, which would be 570 MB of DuckDB. Packages that are not listed are
+// installed only for the current platform, in the exact version that the parent package requires.
+const inOrder = Object.entries(packages).filter(([path, { os }]) => kept.has(path) && !os);
 lock.packages = { '': own, ...Object.fromEntries(inOrder) };
 writeFileSync('npm-shrinkwrap.json', `${JSON.stringify(lock, undefined, 2)}\n`);

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Writes a generated file; with --check it only says if the file is up to date. */
+/** Writes a generated file. With --check, it only reports whether the file is up to date. */
 export function writeOrCheck(name: string, generated: string, source: string): void {
   const file = new URL(`../${name}`, import.meta.url);
   if (!process.argv.includes('--check')) writeFileSync(file, generated);

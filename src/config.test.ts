@@ -31,7 +31,7 @@ const wrong: { what: string; env: Environment; named: RegExp[] }[] = [
     ],
   },
   {
-    what: 'an address of the database that is not one',
+    what: 'an invalid database address',
     env: { DATABASE_URL: 'postgres://[hush' },
     named: [/DATABASE_URL .*postgres:\/\//],
   },
@@ -41,24 +41,34 @@ const wrong: { what: string; env: Environment; named: RegExp[] }[] = [
     named: [/TLS_CERT_FILE/],
   },
   {
-    what: 'a proxy that is not an address',
+    what: 'a proxy that is not an IP address',
     env: { DATABASE_URL: awayUrl, TRUSTED_PROXY: 'somewhere' },
     named: [/TRUSTED_PROXY/],
   },
   {
-    what: 'a collector that is not an address, and a sampler that does not exist',
+    what: 'a lake with credentials in its address',
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 's3://key:hush@bucket/lake' },
+    named: [/LAKE_URL .*file:\/\/\//],
+  },
+  {
+    what: 'a lake in a relative folder',
+    env: { DATABASE_URL: awayUrl, LAKE_URL: './lake' },
+    named: [/LAKE_URL .*file:\/\/\//],
+  },
+  {
+    what: 'an invalid collector address and an unknown sampler',
     env: { DATABASE_URL: awayUrl, OTEL_EXPORTER_OTLP_ENDPOINT: 'somewhere', OTEL_TRACES_SAMPLER: 'ratio' },
     named: [/OTEL_EXPORTER_OTLP_ENDPOINT .*4318/, /OTEL_TRACES_SAMPLER must be one of .*traceidratio/],
   },
 ];
 
-it.each(wrong)('$what: each is named, with what it should be', ({ env, named }) => {
+it.each(wrong)('$what: the message names each setting and the expected value', ({ env, named }) => {
   const problems = problemsOf(env);
   for (const line of named) expect(problems).toMatch(line);
   expect(problems, 'no password').not.toContain('hush');
 });
 
-it.each(['0.0.0.0', '::', '192.0.2.1'])('39: listening in the clear on %s is refused', (HOST) => {
+it.each(['0.0.0.0', '::', '192.0.2.1'])('39: listening on %s without encryption is refused', (HOST) => {
   const behind = { DATABASE_URL: awayUrl, HOST };
   expect(problemsOf(behind)).toMatch(/HOST .*TLS_CERT_FILE.*TLS_KEY_FILE.*TRUSTED_PROXY/);
   expect(problemsOf({ ...behind, TRUSTED_PROXY: '127.0.0.1' })).toBe('');

@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
 import { type Choice, misspeltSettings, type Setting, settings, type WholeNumber } from './settings.ts';
 
-/** The settings that are whole numbers, except the port of the admin API, which is read with its other settings. */
+/** The integer settings, except the admin API's port, which is read together with the other admin settings. */
 type WholeNumberName = Exclude<
   {
     [Name in keyof typeof settings]: (typeof settings)[Name][1] extends WholeNumber ? Name : never;
@@ -13,32 +13,34 @@ type WholeNumberName = Exclude<
   'adminPort'
 >;
 
-/** All settings, read once at start. */
+/** All settings, read once at startup. */
 export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly databaseUrl: string;
-  /** Whether connections go through a pooler in transaction mode, so that no session state may be left behind. */
+  /** Whether connections go through a pooler in transaction mode. If so, they must not leave any session state behind. */
   readonly databasePooler: boolean;
   readonly host: string;
   /**
-   * Whether other processes may listen on the same ports. The metrics port is never shared: each process has its own
-   * metrics.
+   * Whether other processes may listen on the same ports. The metrics port is never shared, because each process reports
+   * its own metrics.
    */
   readonly reusePort: boolean;
   readonly metricsHost: string;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
   readonly redisUrl: string | null;
-  /** Empty if nobody can be erased. */
+  /** Empty if erasures are disabled. */
   readonly erasureKeys: readonly string[];
-  /** Null if tracing is off. OpenTelemetry's packages read its other variables themselves. */
+  /** Null if there is no lake. */
+  readonly lakeUrl: string | null;
+  /** Null if tracing is off. The OpenTelemetry packages themselves read all other `OTEL_` variables. */
   readonly traces: { readonly hasSampler: boolean } | null;
   readonly admin: AdminConfig | null;
-  /** Whether `/docs` and `/openapi.json` are served, on both APIs. */
+  /** Whether `/docs` and `/openapi.json` are served on both APIs. */
   readonly apiReference: boolean;
-  /** Whether `/console` is served, on both ports. */
+  /** Whether `/console` is served on both ports. */
   readonly console: boolean;
   readonly logLevel: string;
-  /** Settings that work but should not be used. */
+  /** Warnings about settings that work but should not be used. */
   readonly warnings: readonly string[];
 }
 
@@ -55,7 +57,7 @@ export interface AdminConfig {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Lists every wrong setting, each with what it should be. */
+/** Lists every invalid setting together with the value it should have. */
 export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
     super(`The settings cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
@@ -68,7 +70,10 @@ export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** Reads the settings from the environment; `given` overrides it, `fallbacks` fill its gaps. */
+/**
+ * Reads the settings from the environment. Values in `given` override the environment, and `fallbacks` apply to variables
+ * that are not set.
+ */
 export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
   const env: Environment = { ...fallbacks, ...process.env, ...given };
   const problems: string[] = [];
@@ -87,6 +92,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
     redisUrl: readRedisUrl(env.REDIS_URL, problems),
     erasureKeys: readErasureKeys(env.ERASURE_KEYS, problems),
+    lakeUrl: readLakeUrl(env.LAKE_URL, problems),
     traces: readTraces(env, problems),
     admin: readAdmin(env, problems, warnings),
     apiReference: readChoice(env, settings.apiReference, problems) === 'on',
@@ -101,7 +107,10 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   return Object.freeze(config);
 }
 
-/** The settings of a command that does not serve: in an emergency it must not fail because of settings for serving. */
+/**
+ * Reads the settings for a command that does not serve requests. In an emergency, such a command must not fail because of
+ * an invalid setting that only the server needs.
+ */
 export function readDatabaseConfig(): DatabaseConfig {
   const problems: string[] = [];
   const config = {
@@ -114,7 +123,7 @@ export function readDatabaseConfig(): DatabaseConfig {
   return config;
 }
 
-/** The settings of a command that reads or stores records, and finds the organisation and logs it as the operator. */
+/** The settings for a command that reads or stores an organisation's data and writes audit log entries as the operator. */
 export interface MoveConfig extends DatabaseConfig {
   readonly adminDatabaseUrl: string;
   readonly erasureKeys: readonly string[];
@@ -128,7 +137,10 @@ export function readMoveConfig(): MoveConfig {
   return { ...readDatabaseConfig(), adminDatabaseUrl, erasureKeys };
 }
 
-/** The value of one setting for a command that only shows it; a wrong value, which serve refuses, is the default. */
+/**
+ * Reads one setting for a command that only displays it. If the value is invalid, which would keep the server from
+ * starting, the default is returned.
+ */
 export function readSetting(setting: Setting<WholeNumber>): number {
   return readWholeNumber(process.env, setting, []);
 }
@@ -161,7 +173,7 @@ function readChoice(
   return value;
 }
 
-/** Settings that are valid on their own, but not together. */
+/** Returns the problems with settings that are valid on their own but not in combination. */
 function contradictions(config: Config): string[] {
   const problems: string[] = [];
   if (!config.tls && config.trustedProxy.length === 0) {
@@ -170,9 +182,9 @@ function contradictions(config: Config): string[] {
       problems.push(inTheClear('ADMIN_HOST', config.admin.host));
   }
   if (config.admin && config.admin.port !== 0 && config.admin.port === config.port)
-    problems.push('ADMIN_PORT must not be PORT: the admin API has a port of its own');
+    problems.push('ADMIN_PORT must not be PORT: the admin API has its own port');
   if (config.metricsPort !== 0 && [config.port, config.admin?.port].includes(config.metricsPort))
-    problems.push('METRICS_PORT must be neither PORT nor ADMIN_PORT: the metrics have a port of their own');
+    problems.push('METRICS_PORT must be neither PORT nor ADMIN_PORT: the metrics have their own port');
   const recordsMax = Math.max(config.recordsPerRequestMax, config.coursesPerRequestMax);
   const recordsPerSecondMin = Math.ceil(recordsMax / limits.limitWindowSeconds);
   if (config.recordsPerSecondMax < recordsPerSecondMin) {
@@ -220,30 +232,30 @@ function readDatabaseUrl(
     problems.push(`${name} is missing; it should look like ${shape}`);
     return '';
   }
-  // The message does not repeat the value, which holds a password.
+  // The message does not repeat the value, because it contains a password.
   if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) {
     problems.push(`${name} is not an address of PostgreSQL; it should look like ${shape}`);
     return value;
   }
   const { hostname, searchParams } = new URL(value);
-  // If the URL has no host, the driver takes it from elsewhere.
+  // If the URL has no host, the driver uses a default.
   const hosts = [...searchParams.getAll('host'), decodeURIComponent(hostname) || (defaultHost ?? '')];
   const modes = new Set(searchParams.getAll('sslmode'));
   const [sslmode] = modes.size === 1 ? modes : [];
   if (hosts.every(isHere) || sslmode === 'verify-full') return value;
   if (sslmode === 'disable')
-    warnings.push(`${name} says sslmode=disable: whoever is between can read everything`);
+    warnings.push(`${name} has sslmode=disable: anyone on the network path can read everything`);
   else {
     problems.push(
-      `${name} names another machine and does not say that its certificate is to be verified: add ` +
-        'sslmode=verify-full (and sslrootcert=<file> for an authority of your own), or sslmode=disable on a network ' +
+      `${name} points at another machine and does not require its certificate to be verified: add ` +
+        'sslmode=verify-full (and sslrootcert=<file> for your own certificate authority), or sslmode=disable on a network ' +
         'that nobody else can reach',
     );
   }
   return value;
 }
 
-/** A Unix socket or loopback. */
+/** Returns whether the host is a Unix socket or a loopback address. */
 function isHere(host: string): boolean {
   return host === '' || host.startsWith('/') || isLoopback(host.replace(/^\[|\]$/g, ''));
 }
@@ -264,6 +276,18 @@ function readErasureKeys(value: string | undefined, problems: string[]): string[
   return keys;
 }
 
+function readLakeUrl(value: string | undefined, problems: string[]): string | null {
+  if (!value) return null;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const isFolder = url?.protocol === 'file:' && url.host === '' && url.pathname.length > 1;
+  const isBucket =
+    url?.protocol === 's3:' && url.hostname !== '' && url.username === '' && url.password === '';
+  // The message does not repeat the value, because it could contain credentials.
+  if (!isFolder && !isBucket)
+    problems.push('LAKE_URL must be a folder, such as file:///srv/lake, or s3://bucket/prefix');
+  return value;
+}
+
 const samplers = ['always_on', 'always_off', 'traceidratio'].flatMap((name) => [name, `parentbased_${name}`]);
 
 function readTraces(env: Environment, problems: string[]): Config['traces'] {
@@ -273,7 +297,7 @@ function readTraces(env: Environment, problems: string[]): Config['traces'] {
     problems.push(
       'OTEL_EXPORTER_OTLP_ENDPOINT is not an address of a collector; it should look like http://localhost:4318',
     );
-  // The library treats an unknown name as a sampler that traces everything.
+  // If the sampler's name were unknown, the library would trace everything.
   if (sampler && !samplers.includes(sampler))
     problems.push(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`);
   return { hasSampler: Boolean(sampler) };
@@ -292,7 +316,10 @@ function readTls(env: Environment, problems: string[]): Config['tls'] {
   return null;
 }
 
-/** Throws unless this is a certificate and its own key: a key of another kind would only fail later. */
+/**
+ * Throws unless the certificate is currently valid and matches the key. Without this check, a mismatch would only show up
+ * later.
+ */
 export function checkCertificate(cert: Buffer, key: Buffer): void {
   createSecureContext({ cert, key });
   const certificate = new X509Certificate(cert);
@@ -307,7 +334,7 @@ export function checkCertificate(cert: Buffer, key: Buffer): void {
     );
 }
 
-/** A certificate that has expired, or is not valid yet. Clients would refuse it. */
+/** Thrown if the certificate has expired or is not valid yet, because clients would refuse it. */
 export class OutOfDate extends Error {}
 
 function tryCertificate(certFile: string, keyFile: string, problems: string[]): void {
@@ -316,7 +343,7 @@ function tryCertificate(certFile: string, keyFile: string, problems: string[]): 
       return readFileSync(file);
     } catch (error) {
       const { code } = error as { code?: string };
-      problems.push(`${name} is ${file}, which cannot be read (${code}); it should name a PEM file`);
+      problems.push(`${name} is ${file}, which cannot be read (${code}); it should be a PEM file`);
       return undefined;
     }
   };
@@ -354,7 +381,7 @@ function readTrustedProxy(value: string | undefined, problems: string[]): string
   return given;
 }
 
-/** The version of this program. The path is the same from `src/` and from `dist/`. */
+/** Returns this program's version. The relative path is the same from `src/` and from `dist/`. */
 export function version(): string {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }

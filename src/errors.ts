@@ -3,7 +3,10 @@ import { limits } from './limits.ts';
 
 type Row = readonly [status: number, problem: string, remedy: string];
 
-/** Every way a whole request can fail: its status, what is wrong, and what to do. Clients see the codes. */
+/**
+ * All errors that fail a whole request, each with its status, the problem and the remedy. The codes are visible to
+ * clients.
+ */
 const onEitherApi = {
   malformed_request: [
     400,
@@ -16,21 +19,21 @@ const onEitherApi = {
   nested_too_deeply: [400, 'The body is nested too deeply', 'send a flat object'],
   invalid_request: [
     400,
-    'The request has a wrong field or parameter',
-    'correct each field or parameter that details names',
+    'The request has an invalid field or parameter',
+    'correct each field or parameter listed in details',
   ],
   https_required: [403, 'The request did not arrive over HTTPS', 'use the https:// address'],
-  not_found: [404, 'There is nothing at this address', 'the API reference lists what there is'],
+  not_found: [404, 'There is nothing at this address', 'the API reference lists all operations'],
   method_not_allowed: [
     405,
     'This address does not support that method',
-    'use one that the header Allow lists',
+    'use a method listed in the Allow header',
   ],
   timed_out: [408, 'The request took too long to arrive', 'send it again'],
   body_too_large: [
     413,
     'The body is too large, as sent or once decompressed',
-    'split it over several requests',
+    'split it into several requests',
   ],
   unsupported_media_type: [
     415,
@@ -39,25 +42,25 @@ const onEitherApi = {
   ],
   unsupported_encoding: [
     415,
-    'The body is compressed in a way that is not supported',
-    'use gzip, br, zstd or deflate, or none',
+    'The compression of the body is not supported',
+    'use gzip, br, zstd, deflate or no compression',
   ],
   expectation_failed: [
     417,
     'The expectation cannot be met',
-    'leave the header Expect out, or send "Expect: 100-continue"',
+    'remove the Expect header, or send "Expect: 100-continue"',
   ],
   too_many_failed_keys: [
     429,
     'Too many requests with a wrong key or token came from this address',
-    'check it, then wait for the seconds in Retry-After',
+    'check it, then wait for the number of seconds in Retry-After',
   ],
   too_many_requests: [
     429,
     'Too many requests, records or bytes were sent in a short time',
-    'wait for the seconds in Retry-After, then send fewer at a time',
+    'wait for the number of seconds in Retry-After, then send less at a time',
   ],
-  headers_too_large: [431, 'The address and the headers are too large', 'send fewer or shorter ones'],
+  headers_too_large: [431, 'The address and the headers are too large', 'shorten them'],
   internal: [
     500,
     'Something went wrong on our side',
@@ -65,29 +68,33 @@ const onEitherApi = {
   ],
   database_unavailable: [
     503,
-    'The database cannot be reached just now',
-    'wait for the seconds in Retry-After and send the request again, doubling the wait each time',
+    'The database cannot be reached at the moment',
+    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
   ],
   schema_behind: [
     503,
     'The database schema is behind this version',
-    'the operator runs intake-server migrate',
+    'the operator has to run intake-server migrate',
   ],
   schema_ahead: [
     503,
     'The database schema is ahead of this version and no longer works with it',
-    'the operator runs a newer intake-server',
+    'the operator has to run a newer intake-server',
   ],
-  stalled: [503, 'Writing has stalled', 'the operator ends what blocks it, as message says'],
+  stalled: [
+    503,
+    'Writing has stalled',
+    'the operator has to end the session that blocks it, as described in message',
+  ],
   overloaded: [
     503,
-    'More is arriving than can be handled just now',
-    'wait for the seconds in Retry-After and send the request again, doubling the wait each time',
+    'The service is overloaded',
+    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
   ],
   shutting_down: [
     503,
     'This process is stopping',
-    'send the request again on a new connection, and another process takes it',
+    'send the request again on a new connection, and another process will handle it',
   ],
 } as const satisfies Record<string, Row>;
 
@@ -95,13 +102,13 @@ const onPublicApi = {
   unauthorized: [401, 'The API key is invalid or missing', 'send it as "Authorization: Bearer <API_KEY>"'],
   missing_permission: [
     403,
-    'The API key lacks the permission that this needs',
-    'ask the operator for a key that has the one named in permission',
+    'The API key does not have the required permission',
+    'ask the operator for a key with the permission shown in permission',
   ],
   origin_not_allowed: [
     403,
-    'This browser key does not work from here',
-    'send the request from a page of one of its origins, or ask the operator for a key with the origin of this page',
+    'This browser key cannot be used from this origin',
+    'send the request from a page on one of its origins, or ask the operator for a key for this origin',
   ],
   organisation_suspended: [
     403,
@@ -115,27 +122,27 @@ const onPublicApi = {
   ],
   quota_exceeded: [
     403,
-    'The organisation has stored as much as it may',
-    'ask the operator of the service for a larger quota, or to keep interactions for fewer days; until then the same request fails again',
+    'The organisation has used up its quota',
+    'ask the operator of the service for a larger quota, or to keep interactions for fewer days; until then, the same request will fail again',
   ],
-  unknown_type: [404, 'There is no such record type', 'use one of those that the API reference lists'],
+  unknown_type: [404, 'There is no such record type', 'use one that the API reference lists'],
   record_not_found: [404, 'There is no record of this type with this id', 'check the id and the type'],
   receipt_not_found: [
     404,
     'There is no receipt with this request id',
-    'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
+    'check the id; dry runs and requests that failed as a whole have no receipt, and old receipts are deleted',
   ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
   erasure_not_found: [404, 'There is no erasure with this id', 'check the id'],
   erasure_not_swept: [
     409,
     'The erasure is still being carried out',
-    'wait until its state is swept, and send the request again',
+    'wait until its state is swept and its lake is not pending, and send the request again',
   ],
   access_request_not_found: [404, 'There is no access request with this id', 'check the id'],
   access_request_expired: [
     404,
-    'The records of this access request were deleted, as they are after 7 days',
+    'The records of this access request were deleted after 7 days',
     'request them again',
   ],
   access_request_not_done: [
@@ -145,7 +152,7 @@ const onPublicApi = {
   ],
   too_many_access_requests: [
     409,
-    'The organisation has too many access requests that are not done, or too many of their records are kept',
+    'The organisation has too many unfinished access requests, or they have collected too many records',
     'wait until some are done or have expired',
   ],
   report_off: [
@@ -153,10 +160,35 @@ const onPublicApi = {
     'The report on recommendations is switched off for this organisation',
     'ask the operator to switch it on: intake-server organisations set-report <slug> on',
   ],
+  lake_off: [
+    409,
+    'The organisation has no lake',
+    'ask the operator to switch it on: intake-server organisations set-lake <slug> on',
+  ],
+  lake_table_not_found: [
+    404,
+    'There is no such table in the lake, or nothing has been written to it yet',
+    'use one that GET /v1/lake lists with a version',
+  ],
+  lake_file_not_found: [
+    404,
+    'This file is not part of the newest version of the table',
+    'list the files again: files are merged, and old ones deleted',
+  ],
+  lake_version_gone: [
+    410,
+    'The table has changed since the first page of this list',
+    'list its files again from the first page',
+  ],
+  range_not_satisfiable: [
+    416,
+    'The Range header is not a single range of bytes within the file',
+    'request one range, such as "Range: bytes=0-99", within the size that Content-Range states',
+  ],
   cursor_too_old: [
     410,
     'The changes after this cursor are no longer kept, or the database has lost changes before it',
-    'export what you need as NDJSON, and continue from the cursor in the header Changes-Cursor of the first export',
+    'empty your copy, export what you need as NDJSON, and continue from the cursor in the Changes-Cursor header of the first export',
   ],
   idempotency_key_reused: [
     422,
@@ -165,13 +197,23 @@ const onPublicApi = {
   ],
   erasure_not_configured: [
     501,
-    'This service has no key to remember erased people by',
-    'the operator sets ERASURE_KEYS',
+    'This service has no keys for erasing people',
+    'the operator has to set ERASURE_KEYS',
+  ],
+  lake_not_configured: [
+    501,
+    'This service has no lake',
+    'the operator has to set LAKE_URL for intake-server serve, as for intake-server lake',
+  ],
+  lake_unavailable: [
+    503,
+    'The files of the lake cannot be read at the moment',
+    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
   ],
   outcome_unknown: [
     500,
     'The interaction may or may not have been stored',
-    'with an Idempotency-Key send it again; without one, look for it first',
+    'if it has an Idempotency-Key, send it again; otherwise, check first whether it is stored',
   ],
 } as const satisfies Record<string, Row>;
 
@@ -179,12 +221,12 @@ const onAdminApi = {
   admin_unauthorized: [
     401,
     'The admin token is missing, wrong, revoked or expired',
-    'send one that intake-server tokens issue made as "Authorization: Bearer <token>"',
+    'send a token that intake-server tokens issue has printed, as "Authorization: Bearer <token>"',
   ],
-  read_only_token: [403, 'This admin token may only read', 'use one that was issued without --read-only'],
+  read_only_token: [403, 'This admin token may only read', 'use a token that was issued without --read-only'],
   organisation_not_found: [404, 'There is no organisation with this slug', 'check the slug'],
-  key_not_found: [404, 'There is no key with this id in use', 'check the id'],
-  slug_taken: [409, 'There is an organisation with this slug already', 'choose another'],
+  key_not_found: [404, 'There is no active key with this id', 'check the id'],
+  slug_taken: [409, 'An organisation with this slug already exists', 'choose another slug'],
   organisation_is_deleted: [
     409,
     'The organisation is deleted, and can only be restored',
@@ -197,18 +239,18 @@ const onAdminApi = {
   ],
 } as const satisfies Record<string, Row>;
 
-/** Not part of an API: only the console's own pages see these. */
+/** These errors are not part of the published APIs, because only the console's own pages receive them. */
 const onConsole = {
   not_signed_in: [401, 'Nobody is signed in, or the session has ended', 'sign in again'],
   link_not_usable: [
     401,
-    'This link was used before, or is too old',
-    'ask the operator for another, or sign in with a key',
+    'This link has already been used, or is too old',
+    'ask the operator for another link, or sign in with a key',
   ],
   token_not_usable: [
     401,
     'This is not an admin token, or it is revoked or expired',
-    'use one that intake-server tokens issue has printed: it begins with intake_admin_',
+    'use a token that intake-server tokens issue has printed; it begins with intake_admin_',
   ],
   browser_key: [403, 'This key is for web pages and may only record interactions', 'use another key'],
   other_page: [403, 'The request came from another page', 'use the console'],
@@ -220,20 +262,20 @@ export type RequestErrorCode = keyof typeof table;
 
 export type ApiName = 'public' | 'admin';
 
-/** The errors of each API. */
+/** The errors that each API can return. */
 export const errorTables: Readonly<Record<ApiName, Readonly<Record<string, Row>>>> = {
   public: { ...onEitherApi, ...onPublicApi },
   admin: { ...onEitherApi, ...onAdminApi },
 };
 
-/** One field of a request and what is wrong with it. */
+/** An error in one field of a request. */
 export interface Detail {
   readonly field: string;
   readonly code: string;
   readonly message: string;
 }
 
-/** Problems with parts of a request other than fields of records, which have their own codes. */
+/** Codes for problems with parts of a request other than record fields, which have their own codes. */
 export const requestProblemCodes = [
   'unknown_field',
   'unknown_parameter',
@@ -244,7 +286,7 @@ export const requestProblemCodes = [
 ] as const;
 
 export interface ErrorBody {
-  /** The name of the status. */
+  /** The name of the HTTP status. */
   readonly error: string;
   readonly code: RequestErrorCode;
   readonly message: string;
@@ -253,7 +295,7 @@ export interface ErrorBody {
   readonly details?: readonly Detail[];
 }
 
-/** Fails a whole request; the only error whose message reaches a client. */
+/** An error that fails a whole request. This is the only kind of error whose message is sent to a client. */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly status: number;
@@ -268,7 +310,7 @@ export class RequestError extends Error {
       details?: readonly Detail[];
       headers?: Record<string, string>;
       message?: string;
-      /** More exact than the problem of the code; what to do is the same. */
+      /** A more specific description of the problem than the code's default. The remedy stays the same. */
       problem?: string;
       cause?: unknown;
     } = {},
@@ -282,7 +324,10 @@ export class RequestError extends Error {
     this.headers = { ...((status === 429 || status >= 500) && retryAfter), ...options.headers };
   }
 
-  /** A client that retries should know that nothing was stored. `stores` is false for a request that only reads. */
+  /**
+   * Returns the body of the error response. If the client can retry, the message adds that nothing was stored, unless
+   * `stores` is false because the request only reads.
+   */
   body({ stores = false } = {}): ErrorBody {
     const retried = this.status === 429 || this.status === 503;
     return {
@@ -295,10 +340,10 @@ export class RequestError extends Error {
   }
 }
 
-/** For failures on our side. */
+/** The `Retry-After` header that is sent with status 429 and with server errors. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 
-/** For `Retry-After`, whose minimum is one second. */
+/** Rounds up to whole seconds for `Retry-After`, whose minimum is one second. */
 export function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }

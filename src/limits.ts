@@ -1,12 +1,12 @@
-/** Every bound of the service, its unit in its name. If operators may set it, this is the default; see settings.ts. */
+/** All of the service's limits, with units in their names. Operators can override some of them (see settings.ts). */
 export const limits = {
-  // HTTP: connections, headers, bodies, answers
+  // HTTP: connections, headers, bodies, responses
 
   headersBytesMax: 16 * 1024,
   bodyBytesMax: 32 * 1024 * 1024,
-  /** The first buffer for a body without Content-Length; it doubles. */
+  /** The initial buffer size for a body without Content-Length. The buffer doubles as needed. */
   bodyBytesAtFirst: 16 * 1024,
-  /** For a body where none is expected: enough to report it. */
+  /** The size limit for the body of a request that should not have one: just large enough to report the mistake. */
   unexpectedBodyBytesMax: 1_024,
   /** How much of a refused body is still read, and for how long. */
   discardedBytesMax: 64 * 1024 * 1024,
@@ -14,30 +14,30 @@ export const limits = {
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
-  /** A connection without traffic in either direction: longer than any statement may take. */
+  /** The timeout for connections without traffic in either direction. It is longer than any statement may take. */
   idleTimeoutMs: 180_000,
   connectionsMax: 15_000,
   connectionsCheckIntervalMs: 1_000,
-  /** Below the 30 seconds after which container runtimes usually kill a process. */
+  /** Shorter than the 30 seconds after which container runtimes usually kill a process. */
   stopTimeoutMs: 25_000,
   /** How often a stopping process looks for idle connections. */
   stopIntervalMs: 100,
-  /** How long a stopping process keeps a proxy's idle connection; deploy/nginx/intake.conf closes it earlier. */
+  /** How long a stopping process keeps a proxy's idle connection. deploy/nginx/intake.conf closes it earlier. */
   stopProxyIdleMs: 3_000,
-  /** A stopping process closes its listeners in a turn of the event loop this short, if one comes in time. */
+  /** A stopping process closes its listeners once an event-loop turn is this short, or after the maximum wait. */
   stopTurnMs: 0.2,
   stopTurnWaitMs: 3_000,
   certificateIntervalMs: 2_000,
-  /** A certificate expires soon if it has less time left than this, or than this part of its lifetime. */
+  /** A certificate counts as expiring soon if less than this time and less than this share of its lifetime are left. */
   certificateSoonMs: 14 * 24 * 3_600_000,
   certificateSoonPart: 0.25,
-  /** The most memory that a streamed answer takes, and how much is reserved for it. */
+  /** The amount of memory that is reserved for a streamed response. A stream never needs more. */
   streamedAnswerBytes: 4 * 1024 * 1024,
-  /** A smaller answer fits into the kernel's socket buffer, whether or not the client reads it. */
+  /** A smaller response fits into the kernel's socket buffer, whether or not the client reads it. */
   answerBytesForSocket: 64 * 1024,
   metricsConnectionsMax: 20,
   metricsTimeoutMs: 5_000,
-  /** The share of requests that is traced if the caller does not decide. */
+  /** The share of requests that are traced if the caller does not decide whether to trace. */
   tracedRatio: 0.01,
   tracedLinksMax: 128,
   tracesStopMs: 2_000,
@@ -47,21 +47,21 @@ export const limits = {
 
   // JSON
 
-  /** Nesting levels of objects and arrays; no request needs more than three. */
+  /** Nesting levels of objects and arrays in a body. No request needs more than three. */
   bodyDepthMax: 32,
-  /** The body and its `records` are the two levels around a record. */
+  /** Two levels fewer than in a body, because a record is nested in the body object and its `records` array. */
   recordDepthMax: 30,
-  /** No field has a longer name, even with every character escaped. */
+  /** No known field name is longer, even if every character in it is escaped. */
   fieldNameBytesMax: 512,
-  /** Exports may have many unknown columns; each costs a look-up of its name. */
+  /** Exports from other systems may have many unknown columns. Each of them costs a name lookup. */
   fieldsPerRecordMax: 1_000,
 
-  // The registry: values of fields
+  // The registry: field values
 
   textCodePointsMax: 1_000,
   branchListCodePointsMax: 20_000,
   interactionUserCodePointsMax: 255,
-  /** Integers below it are epoch seconds, others milliseconds. */
+  /** Integers below this value are epoch seconds. All others are milliseconds. */
   epochSecondsEnd: 100_000_000_000,
   errorsPerRecordMax: 5,
   unknownFieldNamesMax: 20,
@@ -71,42 +71,42 @@ export const limits = {
 
   databaseConnectTimeoutMs: 5_000,
   databaseIdleMs: 10 * 60_000,
-  /** How much longer than PostgreSQL's own timeout we wait for a statement. */
+  /** How much longer than PostgreSQL's own statement timeout we wait for the result. */
   databaseGraceMs: 5_000,
-  /** The share of the connections for uploads and reads that one organisation can hold at once. */
+  /** The maximum share of the connections that one organisation can use for uploads and reads. */
   connectionShareMax: 0.65,
-  /** What its readers of changes can hold besides. */
+  /** The additional share of the connections for an organisation's feed readers. */
   readersConnectionShareMax: 0.3,
   connectionsWaitingMax: 10_000,
-  /** Together less than the 10 seconds within which an upload that waits is answered. */
+  /** Shorter than the 10 seconds within which every waiting upload gets a response. */
   connectionWaitMs: 9_000,
-  /** How long a transaction of a request may wait for a lock, less what it has waited for its connection. */
+  /** How long a request's transaction may wait for a lock. The time it waited for a connection is subtracted. */
   lockWaitMs: 9_000,
   lockWaitMsMin: 500,
-  /** Half a second less than is promised. */
+  /** The timeout of the readiness check. It is half a second below the documented limit. */
   readinessTimeoutMs: 1_500,
   readinessReusedMs: 1_000,
-  /** How long a scrape waits for the answer of readiness. */
+  /** How long a scrape waits for the readiness check. */
   metricsReadyMs: 500,
-  /** A process is not ready when writing has stalled for this long; the promise is 10 seconds. */
+  /** A process is not ready if writes have stalled for this long. The documented limit is 10 seconds. */
   stalledMs: 8_000,
-  /** Nor when writes of this many organisations have failed within this time, because of the server, and none has succeeded. */
+  /** A process is not ready if this many organisations' writes got server errors in this time and no write succeeded. */
   failedOrganisationsMin: 2,
   serverFailuresMs: 10_000,
-  /** Rows that readiness has PostgreSQL write to a temporary file, to see whether its disk is full. */
+  /** The number of rows that the readiness check writes to a temporary file, to detect a full disk. */
   probeRows: 50_000,
   batchAttemptsMax: 10,
 
-  // Records: reading back
+  // Reading stored records
 
   recordsPerPageMax: 1_000,
   recordsPerPageDefault: 100,
-  /** How many records a query scans, in the order of ids, for those that match a filter. */
+  /** How many records a query scans, in id order, to find those that match a filter. */
   recordsPerScan: 10_000,
-  /** How many records a query returns at most, and how many characters: some types have room for long texts. */
+  /** The maximum number of records and of characters that a query returns, because some types have long strings. */
   recordsPerRead: 1_000,
   recordCharactersPerRead: 4 * 1024 * 1024,
-  /** A page is answered after this time even if it is not full. */
+  /** After this time, a page is sent even if it is not full. */
   recordSearchMs: 1_000,
 
   // Receipts
@@ -114,7 +114,7 @@ export const limits = {
   receiptsPerPageMax: 100,
   receiptsPerPageDefault: 20,
   receiptsKeptDays: 30,
-  /** Receipts can be counted for so many days. */
+  /** The longest range of days for which receipts can be counted. */
   receiptDaysMax: 31,
   receiptDaysDefault: 14,
   weeklyPartitionsAhead: 4,
@@ -125,22 +125,22 @@ export const limits = {
   rejectionsPerPageDefault: 100,
   rejectionPageBytesMax: 4 * 1024 * 1024,
   rejectionGroupsMax: 1_000,
-  /** Up to this many rejections of a type, an upload fetches the ids of all of them and settles its own at once. */
+  /** If a type has at most this many rejections, an upload reads all their ids and settles its own immediately. */
   fewRejectionsMax: 100,
-  /** How often rejections of stored records are removed if the type has more, how long it takes at most, and how many batches at once. */
+  /** Otherwise, maintenance settles them at this interval, for this long, with this many batches per transaction. */
   settleRejectionsIntervalMs: 2_000,
   settleRejectionsMs: 5_000,
   batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
-  /** How many ids an erasure or an access request may have, and how large its body may be: each id has at most 255 characters of 4 bytes. */
+  /** The maximum number of ids in an erasure or access request, and the body size for ids of 255 characters of 4 bytes. */
   erasureIdsMax: 5_000,
   erasureBodyBytesMax: 6 * 1024 * 1024,
   erasuresPerPageMax: 1_000,
   erasuresPerPageDefault: 100,
-  /** How often erasures and access requests go on, how long at most, and how much at once. */
+  /** How often erasures and access requests run, and how long each run lasts at most. */
   erasureIntervalMs: 1_000,
   erasureMs: 10_000,
-  /** In a cluster, single interactions may be stored by a version of the suppressions that was read so long ago. */
+  /** In a cluster, the maximum age of the suppressions against which single interactions are checked. */
   versionSeenMs: 250,
   versionsSeenMax: 100_000,
   erasureRowsPerScan: 20_000,
@@ -149,14 +149,14 @@ export const limits = {
   erasureTextsPerStep: 2_000,
   erasureAnswersPerStep: 100,
   erasureChangesPerStep: 500,
-  /** How much memory the filters of erased ids may take, and how many hashes are read at once. */
+  /** How much memory the filters of erased ids may use, and how many hashes a query reads. */
   suppressionBytesMax: 128 * 1024 * 1024,
   suppressionsPerRead: 100_000,
-  /** Per organisation; beyond it a rejection is described by its first problem alone. */
+  /** If an organisation has more kinds of rejections than this, a rejection is described only by its first problem. */
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,
   rejectionKindLifeMs: 7 * 24 * 3_600_000,
-  /** How many are discarded in one transaction, and after how long a call ends that has more to discard. */
+  /** How many rejections one transaction discards, and after what time a request stops with more left to discard. */
   rejectionsPerDiscard: 10_000,
   discardRejectionsMs: 30_000,
 
@@ -165,33 +165,33 @@ export const limits = {
   recordsPerRequestMax: 5_000,
   coursesPerRequestMax: 1_000,
   recordsPerBatch: 1_000,
-  /** How many records of a batch are looked up to tell whether it was sent before. */
+  /** How many of a batch's records are looked up to find out whether the batch was sent before. */
   recordsPerSample: 32,
-  /** A larger record fails; the others in its batch do not. */
+  /** A record that is larger fails, but the other records in its batch do not. */
   recordBytesMax: 64 * 1024,
-  /** The size of everything in an upload beside `records`. */
+  /** The maximum size of everything in an upload other than `records`. */
   besideRecordsBytesMax: 64 * 1024,
   updatedAheadMs: 24 * 3_600_000,
   errorsInSummaryMax: 3,
-  /** The answer's size per failed record, with the maximum of errors. */
+  /** The response size per failed record, if each record has the maximum number of errors. */
   answerBytesPerFailedRecord: 800,
-  /** An id in quotes, and a comma. */
+  /** The size of a quoted id and the comma after it. */
   answerBytesPerInteraction: 39,
-  /** Bodies of at least this size are checked in a worker thread; for smaller ones the transfer would cost more. */
+  /** Bodies of at least this size are checked in a worker thread. Smaller ones cost more to transfer than to check. */
   bodyBytesForWorker: 64 * 1024,
   workerYoungGenerationMb: 8,
   workerIdleMs: 30_000,
-  /** Bodies in flight are also bounded by their bytes; this bound is for very many small ones. */
+  /** Waiting uploads are also limited by their total size. This limit matters if there are very many small uploads. */
   uploadsWaitingMax: 10_000,
 
   // Replay of rejections
 
   rejectionsPerReplayMax: 50_000,
-  /** A replay ends after this time; the next request continues from its cursor. */
+  /** A replay stops after this time, and the next request continues from its cursor. */
   replayMs: 60_000,
-  /** The size of the records in a replayed batch; it has fewer than 1,000 if they are large. */
+  /** The size limit of a replayed batch. If its records are large, the batch has fewer than 1,000 of them. */
   replayBatchBytesMax: 4 * 1024 * 1024,
-  /** How long a replay waits for another of the same type to finish a batch. */
+  /** How long a replay waits for another replay of the same type to finish a batch. */
   replayTurnMs: 5_000,
 
   // Idempotency keys
@@ -206,25 +206,25 @@ export const limits = {
   interactionBodyBytesMax: 64 * 1024,
   interactionsPerStatementMax: 500,
   interactionWritersMax: 3,
-  /** Fewer in a cluster: planning costs it more than the rows do, so it gains by larger flushes. */
+  /** Fewer writers mean larger flushes, which suits a cluster, because planning costs more there than writing rows. */
   interactionWritersPerNodeMax: 2,
-  /** Rows in an `insert … values` in a cluster. An organisation with more sends arrays. */
+  /** Rows per `insert … values` in a cluster. If an organisation has more rows, they are sent as arrays. */
   rowsWrittenOutMax: 24,
   /**
-   * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68
-   * without.
+   * A queue of this size is flushed before the end of the event-loop turn. With this limit, throughput reached 0.79 of
+   * pgbench's rate, compared with 0.68 without it.
    */
   interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
-  /** One that takes this long is always logged. */
+  /** An interaction that takes at least this long is always logged. */
   slowInteractionMs: 1_000,
-  /** Cached ids, to which interactions may refer without a look-up: how many, and for two generations at most. */
+  /** How many known ids are cached to avoid lookups. An entry is kept for at most two generations. */
   knownIdsMax: 200_000,
   knownIdsPerTypeMax: 50_000,
   knownIdsGenerationMs: 300_000,
   interactionsPerPageMax: 1_000,
   interactionsPerPageDefault: 100,
-  /** A list of interactions reads this many rows at once, in this many partitions, for this long. */
+  /** A query that lists interactions reads this many rows in this many partitions. A page takes at most this long. */
   interactionRowsPerLookMax: 10_000,
   interactionDaysPerLookMax: 32,
   interactionsListMs: 1_000,
@@ -236,25 +236,25 @@ export const limits = {
   changesKeptDays: 7,
   changeDaysAhead: 28,
   changesNumberedAtOnce: 1_000,
-  /** How many starts of PostgreSQL an organisation's log remembers; cursors from before them are too old. */
+  /** How many PostgreSQL restarts an organisation's log remembers. Cursors from before these restarts are rejected. */
   changeEpochsKept: 100,
-  /** How often changes get their numbers where nobody reads them. */
+  /** How often changes get their numbers if there are no readers. */
   numberChangesIntervalMs: 10_000,
-  /** How many rows of the log are looked at together, and for how long a page goes on looking. */
+  /** How many log entries a query scans. */
   changesPerLook: 1_000,
-  /** How many ids a stream fetches from the log at once. */
+  /** How many ids a stream reads from the log per query. */
   changeIdsPerLook: 10_000,
   changesSearchMs: 1_000,
   changesPerPageMax: 1_000,
-  /** How many pages are read beyond the one that a stream is getting. */
+  /** The number of pages that are read ahead for a stream. */
   changePagesAhead: 3,
   changesPerPageDefault: 100,
-  /** How often a process asks whether there is something new, for all who wait for it. */
+  /** How often a process polls for new changes. One poll serves all waiting streams. */
   changesPollMs: 250,
-  /** A stream of changes says that it is alive, and ends after a while: its reader comes back with its cursor. */
+  /** The heartbeat interval and the maximum duration of a change stream. Readers reconnect with their cursor. */
   changeHeartbeatMs: 10_000,
   changeStreamMs: 600_000,
-  /** What is held for one that waits. */
+  /** Memory reserved for each idle stream. */
   changeStreamBytes: 64 * 1024,
   changeStreamsPerOrganisationMax: 20,
 
@@ -264,41 +264,41 @@ export const limits = {
   reportDaysDefault: 30,
   reportGroupsPerPageMax: 1_000,
   reportGroupsPerPageDefault: 100,
-  /** How often maintenance counts changes for the report, and for how long. */
+  /** How often maintenance counts changes for the report, and how long each run lasts. */
   reportIntervalMs: 10_000,
   reportMsPerRun: 5_000,
-  /** A process that takes more than this part of a core counts for less time, in smaller steps. */
+  /** If a process uses more than this share of a core, it counts for less time and in smaller steps. */
   reportBusyPart: 0.6,
   reportMsPerBusyRun: 500,
   reportIdsPerBusyStep: 2_000,
-  /** For how long it looks at how busy the process is. */
+  /** CPU sampling window. */
   reportLookMs: 200,
   reportOrganisationsPerRun: 1_000,
-  /** How long a step may take in all. It takes longer if one student has very many interactions. */
+  /** The maximum duration of a step. Steps are slow if a single student has very many interactions. */
   reportStepMs: 15_000,
-  /** What the statements that count may sort and hash in memory. */
+  /** Memory for sorting and hashing in the statements that count. */
   reportSortMemory: '64MB',
-  /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */
+  /** How long to wait after an organisation's step failed. The pause doubles with each failure, up to the maximum. */
   reportPauseMs: 60_000,
   reportPauseMsMax: 3_600_000,
-  /** How many rows of the change log, and how many ids, are counted in one transaction; and the least after failures. */
+  /** The maximum number of log entries and ids per transaction, and the minimum number of ids after failures. */
   reportChangesPerStep: 10_000,
   reportIdsPerStep: 10_000,
   reportIdsPerStepMin: 100,
-  /** So many times as many where interactions are walked through, whose ids need not be read: larger steps are cheaper. */
+  /** Multiplies the step size when all interactions are read in order, because larger steps are cheaper there. */
   reportWalkFactor: 2,
 
-  // Keys, and what each organisation may take
+  // Keys, and each organisation's share
 
   keyChangesIntervalMs: 2_000,
-  /** How often the coordinator of a cluster is asked where the shards are. */
+  /** How often the coordinator of a cluster is polled for shard locations. */
   nodesIntervalMs: 2_000,
-  /** How long no connection is tried to a node that has refused one. */
+  /** How long to avoid a node after it refused a connection. */
   nodeLeftAloneMs: 10_000,
   /** If polling for key changes has failed for this long, cached keys are no longer trusted. */
   keyChangesUnknownMs: 4_000,
   keyUseNotedMs: 60_000,
-  /** A cached key is looked up again after this time, in case the poll ever misses a change. */
+  /** A cached key is looked up again after this time, in case the poll has missed a change. */
   keyKnownMs: 600_000,
   keysKnownMax: 100_000,
   keyConnectionsMax: 3,
@@ -309,26 +309,26 @@ export const limits = {
   interactionsPerSecondMax: 5_000,
   recordsPerSecondMax: 50_000,
   limitWindowSeconds: 2,
-  /** Browser keys, for each client address: interactions a second, and bytes of bodies at once. */
+  /** Limits for browser keys, per client address: interactions per second, and request body bytes in flight. */
   browserInteractionsPerSecondMax: 100,
   browserBytesInFlightMax: 4 * 1024 * 1024,
-  /** An address may use one part in this many of its organisation's limit of interactions. */
+  /** An address may use the organisation's interaction limit divided by this number. */
   browserShareOfLimit: 4,
-  /** How many addresses are counted; beyond it the one whose window began first is forgotten. */
+  /** For how many addresses requests are counted. If there are more, the one with the oldest window is dropped. */
   browserAddressesMax: 50_000,
   browserBatchBytesMax: 1024 * 1024,
-  /** Answers to browser keys are sent in steps of this length, so their times do not show what was looked up. */
+  /** Responses to browser keys are delayed to a multiple of this time, so that their timing reveals no lookup results. */
   browserAnswerStepMs: 100,
   browserOriginsMax: 10,
-  /** A host name has 253 characters at most. */
+  /** Enough for a scheme, a host name of 253 characters, and a port. */
   originCharactersMax: 267,
-  /** How long a browser remembers the answer to a preflight; Chromium remembers none for longer. */
+  /** How long browsers cache the response to a preflight. This is the maximum that Chromium allows. */
   preflightSeconds: 7_200,
   redisTimeoutMs: 200,
   redisRetryMs: 1_000,
   bytesInFlightMax: 256 * 1024 * 1024,
   bytesInFlightPerOrganisationMax: 192 * 1024 * 1024,
-  /** An organisation may hold this many times what is free: alone, three quarters of all. */
+  /** An organisation may use this many times the free bytes. If it is the only one, that is three quarters of the total. */
   shareOfFreeBytesMax: 3,
   retryInFlightSeconds: 1,
 
@@ -342,26 +342,26 @@ export const limits = {
   listedPerPageDefault: 100,
   auditEntriesMax: 10_000,
   auditEntriesDefault: 100,
-  /** Keys in use that expire within this time are counted for an alert. */
+  /** Active keys that expire within this time are counted, for an alert. */
   keysExpiringDays: 7,
   graceSecondsMax: 365 * 24 * 3_600,
   graceSecondsDefault: 24 * 3_600,
 
   // The console
 
-  /** How long a session lasts at most; the functions of the database say the same. */
+  /** The maximum duration of a session. The database functions use the same value. */
   consoleSessionSeconds: 12 * 3_600,
-  /** Sessions of one admin token. */
+  /** The maximum number of sessions per admin token. */
   operatorSessionsMax: 100,
   consoleSignInBytesMax: 4_096,
-  /** How long a link of the operator can be used, and what was begun with it lasts, unless something else is said. */
+  /** How long an operator's link can be used, and how long its session lasts, unless the operator specifies a time. */
   consoleLinkMs: 3_600_000,
 
   // The operator's view
 
-  /** How often each process writes what it does, and for whom. */
+  /** How often each process stores its activity counts per organisation. */
   activityIntervalMs: 60_000,
-  /** Of more organisations than that in a minute, a process counts only the first. */
+  /** The maximum number of organisations that a process counts per minute. Any further organisations are not counted. */
   activeOrganisationsMax: 100_000,
   busiestOrganisationsMax: 50,
   busiestDefault: 20,
@@ -372,15 +372,15 @@ export const limits = {
 
   // Maintenance
 
-  /** One for each loop of maintenance, so none waits for another's statement. */
+  /** Each maintenance loop has its own connection, so that none waits for another loop's statement. */
   choreConnectionsMax: 5,
-  /** Separate, so the leader renews its lease however slow its chores are. */
+  /** The lease has its own connection, so that slow chores never delay its renewal. */
   leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,
   /** How soon a failed chore is retried. */
   maintenanceRetryMs: 60_000,
   maintenanceTickMs: 1_000,
-  /** The leader's lease: if it is not renewed in time, another process takes over. */
+  /** The duration of the leader's lease. If it is not renewed in time, another process takes over. */
   leaseMs: 15_000,
   leaseRenewMs: 5_000,
   rollUpIntervalMs: 10_000,
@@ -390,8 +390,8 @@ export const limits = {
   // A cluster
 
   /**
-   * The number of shards: enough for 8 to 16 workers. Each has a table of its own for every distributed table and every
-   * day of interactions, so a year takes 12,000 tables; with 128 shards it would be 47,000.
+   * The number of shards, which is enough for 8 to 16 workers. Each shard has its own table for every distributed table
+   * and for every day of interactions, so a year takes 12,000 tables. With 128 shards, it would take 47,000.
    */
   clusterShards: 32,
   clusterShardsMax: 1_024,

@@ -4,9 +4,10 @@ import { ConfigError, version } from './config.ts';
 import { RequestError } from './errors.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 
-/** Each command is a file of its own, loaded only when needed. */
+/** The commands. Each one is a separate file that is loaded only when it is needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   serve: () => import('./cli/serve.ts'),
+  lake: () => import('./cli/serving/lake.ts'),
   dev: () => import('./cli/dev.ts'),
   migrate: () => import('./cli/migrate.ts'),
   organisations: () => import('./cli/organisations.ts'),
@@ -32,7 +33,8 @@ try {
   else await (await load()).run(args);
 } catch (error) {
   console.error(explain(error));
-  // The driver leaves a connection open if the login failed on our side, and PostgreSQL closes it only after a minute.
+  // If the login failed on our side, the driver leaves the connection open, and PostgreSQL closes it only after a minute.
+  // Exiting avoids this wait.
   process.exit(1);
 }
 
@@ -47,8 +49,8 @@ function explain(error: unknown): string {
   const { code, message = '' } = error as { code?: string; message?: string };
   if (error instanceof MigrationRefused || error instanceof RequestError || code === 'INTAKE_COMMAND')
     return `intake-server: ${message}`;
-  // The first sentence of Node's message says what is wrong with the options.
+  // The first sentence of Node's message explains what is wrong with the options.
   if (code?.startsWith('ERR_PARSE_ARGS'))
-    return `intake-server: ${message.split('. ')[0]}; intake-server ${name} --help shows what it takes`;
+    return `intake-server: ${message.split('. ')[0]}; run intake-server ${name} --help for its options`;
   return error instanceof Error ? (error.stack ?? message) : String(error);
 }

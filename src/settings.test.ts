@@ -23,13 +23,13 @@ it.each([
   expect(misspeltSettings({ [name]: '60' })).toEqual([`${name} is not a setting; did you mean ${meant}?`]);
 });
 
-it('a variable that has the value of the setting it resembles is not warned of', () => {
+it('there is no warning for a variable with the same value as the setting it resembles', () => {
   const url = 'redis://localhost:6379';
   expect(misspeltSettings({ REDIS_URI: url, REDIS_URL: url })).toEqual([]);
   expect(misspeltSettings({ REDIS_URI: url, REDIS_URL: 'redis://localhost:6380' })).toHaveLength(1);
 });
 
-it('usual variables of shells, platforms and other programs are not warned of', () => {
+it('there are no warnings for usual variables of shells, platforms and other programs', () => {
   const usual = `
     HOME HOSTNAME HOSTTYPE HOST HOSTS HOST_IP HOST_NAME PORT PORTS PORT0 PORT_8080 LOGNAME MAIL PATH POST SHELL SHLVL TERM USER
     LOG_DIR LOG_FILE LOG_FORMAT TLS_CA_FILE SSL_CERT_FILE SSL_CERT_DIR SSL_KEY_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE

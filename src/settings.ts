@@ -5,191 +5,217 @@ const maxInteger = 2_147_483_647;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /**
- * Every setting: its variable, its kind with the default, and its purpose. docs/settings.md is generated from this
- * table, in this order.
+ * Every setting with its variable, its type, its default and its purpose. docs/operating/settings.md is generated from
+ * this table, in the same order.
  */
 export const settings = {
   databaseUrl: [
     'DATABASE_URL',
     text('required'),
-    'address of PostgreSQL, `postgres://user:password@host:5432/database`. For another machine add `?sslmode=verify-full`',
+    'The address of PostgreSQL, `postgres://user:password@host:5432/database`. If PostgreSQL is on another machine, append `?sslmode=verify-full`.',
   ],
   databasePooler: [
     'DATABASE_POOLER',
     oneOf('off', ['on', 'off']),
-    '`on`: `DATABASE_URL` leads to [PgBouncer in transaction mode](operating.md#pgbouncer)',
+    '`on` means that `DATABASE_URL` points to [PgBouncer in transaction mode](setup.md#pgbouncer).',
   ],
   databaseConnectionsMax: [
     'DATABASE_CONNECTIONS_MAX',
     wholeNumber(10, 1, 1_000),
-    'connections for uploads and reads, per process, in a cluster over all nodes. [Thirteen more](operating.md#costs) serve the rest, in a cluster another two to each worker',
+    'The maximum number of connections per process for uploads and reads. In a cluster, it covers all nodes. A process opens [up to thirteen more](day-two.md#connections-and-memory) for other purposes and, in a cluster, two more to each worker.',
   ],
   databaseTimeoutMs: [
     'DATABASE_TIMEOUT_MS',
     wholeNumber(30_000, 100, 600_000),
-    'PostgreSQL ends a statement that takes longer',
+    'PostgreSQL cancels statements that take longer than this.',
   ],
-  host: ['HOST', text('127.0.0.1'), 'address to listen on. Beyond loopback it needs TLS or a trusted proxy'],
-  port: ['PORT', wholeNumber(8080, 0, 65_535), 'port to listen on. 0 takes a free one'],
+  host: [
+    'HOST',
+    text('127.0.0.1'),
+    'The address to listen on. Addresses other than loopback require TLS or a trusted proxy.',
+  ],
+  port: ['PORT', wholeNumber(8080, 0, 65_535), 'The port to listen on. 0 chooses a free port.'],
   reusePort: [
     'REUSE_PORT',
     oneOf('off', ['on', 'off']),
-    '`on`: several processes listen on `PORT`, and on `ADMIN_PORT`; the kernel spreads new connections (Linux)',
+    '`on` lets several processes listen on the same `PORT` and `ADMIN_PORT`. The kernel distributes new connections among them (Linux only).',
   ],
-  tlsCertFile: ['TLS_CERT_FILE', text('none'), 'certificate (PEM). With it and its key Intake serves HTTPS'],
+  tlsCertFile: [
+    'TLS_CERT_FILE',
+    text('none'),
+    'The TLS certificate (PEM). With a certificate and its key, Intake serves HTTPS.',
+  ],
   tlsKeyFile: [
     'TLS_KEY_FILE',
     text('none'),
-    'its private key. Replaced files are picked up without a restart',
+    "The certificate's private key. If you replace the files, Intake loads them without a restart.",
   ],
   trustedProxy: [
     'TRUSTED_PROXY',
     text('none'),
-    'addresses of the proxy that serves HTTPS in front, such as `10.0.0.5` or `10.0.0.0/8`, separated by commas',
+    'The addresses of the proxy that serves HTTPS in front of Intake, such as `10.0.0.5` or `10.0.0.0/8`, separated by commas.',
   ],
   adminDatabaseUrl: [
     'ADMIN_DATABASE_URL',
     text('none'),
-    'login of the admin API, a member of `intake_admin`. With it Intake serves [the admin API](operating.md#admin-api)',
+    "The address of PostgreSQL with the admin API's login, a member of `intake_admin`. If it is set, Intake serves [the admin API](organisations.md#admin-api).",
   ],
-  adminHost: ['ADMIN_HOST', text('127.0.0.1'), 'address that the admin API listens on'],
-  adminPort: ['ADMIN_PORT', wholeNumber(8081, 0, 65_535), 'port of the admin API; never `PORT`'],
+  adminHost: ['ADMIN_HOST', text('127.0.0.1'), 'The address that the admin API listens on.'],
+  adminPort: [
+    'ADMIN_PORT',
+    wholeNumber(8081, 0, 65_535),
+    "The admin API's port. It must differ from `PORT`.",
+  ],
   metricsPort: [
     'METRICS_PORT',
     wholeNumber(0, 0, 65_535),
-    'port on which Prometheus finds [the metrics](metrics.md) of this process, at `/metrics`. 0: they are off',
+    'The port on which this process serves [its metrics](metrics.md) for Prometheus, at `/metrics`. 0 disables them.',
   ],
-  metricsHost: ['METRICS_HOST', text('127.0.0.1'), 'address that the metrics are served on, without TLS'],
+  metricsHost: [
+    'METRICS_HOST',
+    text('127.0.0.1'),
+    'The address that the metrics port listens on, without TLS.',
+  ],
   otlpEndpoint: [
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     text('none'),
-    'address of an OpenTelemetry collector, such as `http://localhost:4318`. With it Intake sends [traces](operating.md#traces)',
+    'The address of an OpenTelemetry collector, such as `http://localhost:4318`. If it is set, Intake sends [traces](day-two.md#traces).',
   ],
-  otelServiceName: ['OTEL_SERVICE_NAME', text('`intake-server`'), 'what the traces call this service'],
+  otelServiceName: ['OTEL_SERVICE_NAME', text('`intake-server`'), 'The service name in traces.'],
   otelTracesSampler: [
     'OTEL_TRACES_SAMPLER',
-    text('those that a caller with a valid key traces, and 1 % of the rest'),
-    'which requests are traced, such as `parentbased_traceidratio`, with the share in `OTEL_TRACES_SAMPLER_ARG`',
+    text('requests that a caller with a valid key traces, and 1 % of all others'),
+    'Chooses the requests to trace. Example: `parentbased_traceidratio`, with the ratio in `OTEL_TRACES_SAMPLER_ARG`.',
   ],
   redisUrl: [
     'REDIS_URL',
     text('none'),
-    '`redis://host:6379`. With it all processes share the counts of the limits',
+    'The address of Redis, such as `redis://host:6379`. If it is set, all processes share the same rate-limit counters.',
   ],
   erasureKeys: [
     'ERASURE_KEYS',
     text('none'),
-    'secrets of at least 32 characters, separated by commas, that [erased people](privacy.md) are remembered by: the first for new erasures. Keep each for ever',
+    'Secret keys for hashing the ids of [erased people](organisations.md#erasures-and-access-requests), each with at least 32 characters, separated by commas. New erasures use the first key. Keep all of them forever.',
   ],
   requestsPerSecondMax: [
     'REQUESTS_PER_SECOND_MAX',
     wholeNumber(limits.requestsPerSecondMax, 1, 1_000_000),
-    'requests a second, per organisation',
+    'The maximum number of requests per second for each organisation. Requests that record interactions do not count.',
   ],
   interactionsPerSecondMax: [
     'INTERACTIONS_PER_SECOND_MAX',
     wholeNumber(limits.interactionsPerSecondMax, 1, 1_000_000),
-    'interactions a second, one by one or in batches, per organisation',
+    'The maximum number of interactions per second for each organisation, single or in batches.',
   ],
   browserInteractionsPerSecondMax: [
     'BROWSER_INTERACTIONS_PER_SECOND_MAX',
     wholeNumber(limits.browserInteractionsPerSecondMax, 1, 1_000_000),
-    'interactions a second with [browser keys](operating.md#browser-keys), per organisation and client address; at most a quarter of what the organisation may send',
+    "The maximum number of interactions per second with [browser keys](organisations.md#browser-keys), for each organisation and client address. A client address can use at most a quarter of its organisation's limit.",
   ],
   recordsPerSecondMax: [
     'RECORDS_PER_SECOND_MAX',
     wholeNumber(limits.recordsPerSecondMax, 1, 1_000_000_000),
-    'records uploaded a second, per organisation',
+    'The maximum number of uploaded records per second for each organisation.',
   ],
   bytesInFlightPerOrganisationMax: [
     'BYTES_IN_FLIGHT_PER_ORGANISATION_MAX',
     wholeNumber(limits.bytesInFlightPerOrganisationMax, 1_024, maxInteger),
-    'bytes of bodies in memory at once, per organisation and process',
+    'The maximum size in bytes of all bodies that a process holds in memory for one organisation.',
   ],
   bytesInFlightMax: [
     'BYTES_IN_FLIGHT_MAX',
     wholeNumber(limits.bytesInFlightMax, 1_024, maxInteger),
-    'bytes of bodies in memory at once, per process',
+    'The maximum size in bytes of all bodies that a process holds in memory.',
   ],
   failedKeysPerMinuteMax: [
     'FAILED_KEYS_PER_MINUTE_MAX',
     wholeNumber(limits.failedKeysPerMinuteMax, 1, maxInteger),
-    'wrong keys a minute, per client address and process',
+    'The number of wrong keys per minute after which a client address gets 429 from a process.',
   ],
   recordsPerRequestMax: [
     'RECORDS_PER_REQUEST_MAX',
     wholeNumber(limits.recordsPerRequestMax, 1, 100_000),
-    'records in an upload',
+    'The maximum number of records in an upload.',
   ],
   coursesPerRequestMax: [
     'COURSES_PER_REQUEST_MAX',
     wholeNumber(limits.coursesPerRequestMax, 1, 100_000),
-    'records in an upload of `courses`',
+    'The maximum number of records in an upload of `courses`.',
   ],
   bodyBytesMax: [
     'BODY_BYTES_MAX',
     wholeNumber(limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),
-    'bytes of a body, decompressed',
+    'The maximum size of a decompressed request body in bytes.',
   ],
   headersTimeoutMs: [
     'HEADERS_TIMEOUT_MS',
     wholeNumber(limits.headersTimeoutMs, 100, 600_000),
-    'until the headers of a request are complete. Then 408, and the connection is closed',
+    "The time that a client has to send a request's headers. After that it gets 408, and the connection is closed.",
   ],
   requestTimeoutMs: [
     'REQUEST_TIMEOUT_MS',
     wholeNumber(limits.requestTimeoutMs, 100, 3_600_000),
-    'until headers and body are complete. Then the same. At 120 s a body of 32 MiB needs 2.3 Mbit/s',
+    'The time that a client has to send the headers and the body. After that it gets 408, and the connection is closed. To send 32 MiB in 120 s, a client needs 2.3 Mbit/s.',
   ],
   idleTimeoutMs: [
     'IDLE_TIMEOUT_MS',
     wholeNumber(limits.idleTimeoutMs, 100, 3_600_000),
-    'until a connection on which no byte moves is closed',
+    'The time after which a connection without traffic is closed. Between two requests it is at most 75 seconds.',
   ],
   connectionsMax: [
     'CONNECTIONS_MAX',
     wholeNumber(limits.connectionsMax, 1, 1_000_000),
-    'client connections at once; one more is closed at once. Raise the limit on open files (`ulimit -n`) to match',
+    'The maximum number of client connections. Further connections are closed immediately. Raise the limit on open files (`ulimit -n`) to match.',
   ],
   stopTimeoutMs: [
     'STOP_TIMEOUT_MS',
     wholeNumber(limits.stopTimeoutMs, 100, 3_600_000),
-    'after SIGTERM, time for requests under way to finish',
+    'The time that requests in progress have to finish after SIGTERM.',
   ],
   receiptsKeptDays: [
     'RECEIPTS_KEPT_DAYS',
     wholeNumber(limits.receiptsKeptDays, 7, 3_650),
-    'days that receipts and rejections are kept. Receipts are dropped by the week, so up to 7 days later',
+    'The number of days for which receipts and rejections are kept. Receipts are deleted a week at a time, so they are kept up to 7 days longer.',
   ],
   changesKeptDays: [
     'CHANGES_KEPT_DAYS',
     wholeNumber(limits.changesKeptDays, 2, 365),
-    'days that the change log is kept: for so long a reader of the feed can stay away. Dropped by the day',
+    'The number of days for which the change log is kept, which is the longest time that a feed reader can be offline. Old entries are deleted a day at a time.',
   ],
   deletedOrganisationsKeptDays: [
     'DELETED_ORGANISATIONS_KEPT_DAYS',
     wholeNumber(limits.deletedOrganisationsKeptDays, 1, 3_650),
-    'days for which a [deleted organisation](operating.md#delete-an-organisation) can be restored. Then it is removed',
+    'The number of days for which a [deleted organisation](organisations.md#delete-an-organisation) can be restored. After that it is removed permanently.',
+  ],
+  lakeUrl: [
+    'LAKE_URL',
+    text('none'),
+    'The folder or bucket to which `intake-server lake` writes [the lake](../lake.md), and from which `serve` reads it, such as `file:///srv/lake` or `s3://bucket/prefix`.',
+  ],
+  lakeDelaySeconds: [
+    'LAKE_DELAY_SECONDS',
+    wholeNumber(3_600, 1, 86_400),
+    "The longest time that an organisation's new rows wait before they are written to the lake. If there are many new rows, they wait at most a minute.",
   ],
   apiReference: [
     'API_REFERENCE',
     oneOf('on', ['on', 'off']),
-    '`off`: no `/docs` and no `/openapi.json`, on either API',
+    '`off` disables `/docs` and `/openapi.json` on both APIs.',
   ],
   console: [
     'CONSOLE',
     oneOf('on', ['on', 'off']),
-    '`off`: no [console](console.md) at `/console`, on either port',
+    '`off` disables the [console](../uploading/console.md) at `/console` on both ports.',
   ],
   logLevel: [
     'LOG_LEVEL',
     oneOf('info', logLevels),
-    'the least severe lines that are logged. SIGUSR2 switches to `debug` and back',
+    'The lowest severity that is logged. SIGUSR2 switches to `debug` and back.',
   ],
   logInteractionsOneIn: [
     'LOG_INTERACTIONS_ONE_IN',
     wholeNumber(100, 1, 1_000_000),
-    'one in so many interactions that were recorded has a line in the log, the others only at `debug`. Those that failed or took a second or more always have one. The metrics count all',
+    'Intake logs one in this many recorded interactions. It always logs interactions that failed or took a second or longer, and logs all interactions at `debug`. The metrics count all interactions.',
   ],
 } as const satisfies Record<string, Setting>;
 
@@ -204,7 +230,10 @@ export interface Choice {
   readonly options: readonly string[];
 }
 
-/** The default as docs/settings.md shows it: an address, or a word for what applies without one. */
+/**
+ * A text setting. `fallback` is the default that docs/operating/settings.md shows. It is a URL, or a word that describes
+ * what happens if the variable is not set.
+ */
 interface Text {
   readonly fallback: string;
 }
@@ -227,22 +256,25 @@ function text(fallback: string): Text {
   return { fallback };
 }
 
-/** First words that only Intake uses; others, such as DATABASE and REQUESTS, also begin variables of other programs. */
+/**
+ * First words of variable names that only Intake uses. Other first words, such as DATABASE and REQUESTS, are also common
+ * in other programs' variables.
+ */
 const ownWords = new Set(['COURSES', 'INTERACTIONS', 'RECEIPTS', 'RECORDS']);
 
-/** Kubernetes sets these for every other service in the namespace, whatever its name. */
+/** Kubernetes sets these variables for every other service in the namespace, whatever its name. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP)(_|$)|$)/;
 
 /**
- * A warning for each variable that resembles a setting but is none: a typo would go unnoticed, and the default would
- * apply. HOST and PORT are too short for a guess, and without DATABASE_URL the process does not start.
+ * Returns a warning for each variable that resembles a setting but is not one. Otherwise a typo would go unnoticed, and
+ * the default would apply. HOST and PORT are too short to guess from, and without DATABASE_URL the process does not start.
  */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = Object.values(settings).map(([variable]) => variable as string);
   const guessable = known.filter((name) => !['HOST', 'PORT', 'DATABASE_URL'].includes(name));
   return (
     Object.keys(env)
-      // OpenTelemetry has dozens of variables, which its packages read.
+      // OpenTelemetry has dozens of variables that its own packages read.
       .filter((name) => !known.includes(name) && !ofKubernetes.test(name) && !name.startsWith('OTEL_'))
       .flatMap((name) => {
         const upper = name.toUpperCase();
@@ -250,14 +282,18 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
           upper,
           guessable.filter((setting) => isLike(upper, setting)),
         );
-        // Some platforms set one value under two names; then nothing is lost.
+        // Some platforms set the same value under two names. In that case the setting has its value, so there is no need
+        // for a warning.
         if (meant === undefined || env[name] === env[meant]) return [];
         return [`${name} is not a setting; did you mean ${meant}?`];
       })
   );
 }
 
-/** Nearly the same letters, or the same beginning: two words, or one that only Intake uses. */
+/**
+ * Returns whether two names have almost the same letters or the same prefix. The prefix must have two words, or one word
+ * that only Intake uses.
+ */
 function isLike(name: string, setting: string): boolean {
   if (
     Math.abs(name.length - setting.length) <= 2 &&
@@ -269,12 +305,12 @@ function isLike(name: string, setting: string): boolean {
   return first === settingFirst && (ownWords.has(first) || second === settingSecond);
 }
 
-/** Sorts names by their similarity to the given one, so that a typo is seen at a glance. */
+/** Sorts names by their similarity to the given name, so that a typo is easy to spot. */
 export function likestFirst(given: string, names: readonly string[]): string[] {
   return names.toSorted((a, b) => editDistance(given, a) - editDistance(given, b));
 }
 
-/** The Levenshtein distance. */
+/** Computes the Levenshtein distance. */
 export function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...one].entries()) {

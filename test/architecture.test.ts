@@ -13,7 +13,7 @@ const consoleSources = globSync('console/{src,test,scripts}/**/*.{ts,tsx}', { cw
 );
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)'([^']+)'/g;
 
-/** Every import of a file: paths from the root for our own files, names for packages. */
+/** Returns a file's imports: paths from the root for our own files, and names for packages. */
 function importsOf(file: string): string[] {
   const text = readFileSync(resolve(root, file), 'utf8');
   return [...text.matchAll(importPattern)].map(([, target = '']) =>
@@ -22,8 +22,8 @@ function importsOf(file: string): string[] {
 }
 
 /**
- * Left may be imported by right, never the other way round. Files and folders of one step may not import each other. A
- * folder that is not named here is a capability.
+ * A file may import from steps to its left, but never from steps to its right. Files and folders in the same step may
+ * not import each other. A folder that is not listed here is a capability.
  */
 const capabilities = ['src/uploads'];
 const steps = [
@@ -50,7 +50,7 @@ const steps = [
   ['src/main.ts'],
 ];
 
-/** A test beside its file belongs where that does. */
+/** A test next to its source file belongs to the same step. */
 function isOf(place: string, file: string): boolean {
   return file.replace('.test.ts', '.ts') === place || file.startsWith(`${place}/`);
 }
@@ -59,7 +59,7 @@ function stepOf(file: string): number {
   return steps.findIndex((places) => places.includes(placeOf(file)));
 }
 
-/** The file or folder that is named among the steps; a folder that is not is added to them, as a capability. */
+/** Returns the file's entry in the list of steps. An unlisted folder counts as a capability. */
 function placeOf(file: string): string {
   const named = steps.flat().find((place) => isOf(place, file));
   const [src, folder, ...rest] = file.split('/');
@@ -84,14 +84,14 @@ it('no import goes against the dependency direction', () => {
   expect(wrong).toEqual([]);
 });
 
-it('the command writes to its terminal in one file alone, which escapes what comes from elsewhere', () => {
+it('the command writes to its terminal in only one file, which escapes foreign text', () => {
   const writes = /\bconsole\.|process\.std(out|err)(?!\.(isTTY|columns|on)\b)/;
   const commandFiles = clientSources.filter((file) => file.startsWith('client/src/command/'));
   const writing = commandFiles.filter((file) => writes.test(readFileSync(resolve(root, file), 'utf8')));
   expect(writing).toEqual(['client/src/command/terminal/terminal.ts']);
 });
 
-it("every folder's first file says what the folder is for", () => {
+it("every folder's first file explains the folder", () => {
   const folders = [...new Set(sources.map((file) => /^src\/(\w+)\//.exec(file)?.[1]))].filter((name) => name);
   const silent = folders.filter((folder) => {
     const files = sources.filter((file) => dirname(file) === `src/${folder}` && !file.endsWith('.test.ts'));
@@ -103,11 +103,11 @@ it("every folder's first file says what the folder is for", () => {
   expect(silent).toEqual([]);
 });
 
-it('the folder of the engine knows no table of a capability', () => {
+it('the folder of the engine contains no table of a capability', () => {
   const migrations = globSync('migrations/*.sql', { cwd: root }).map((file) =>
     readFileSync(resolve(root, file), 'utf8'),
   );
-  // What the schema works with is the engine's own matter, like schema_migrations.
+  // Tables whose names start with schema_, such as schema_migrations, belong to the engine.
   const tables = [...migrations.join('\n').matchAll(/create table (?!schema_)(\w+)/g)].map(
     ([, table]) => table,
   );
@@ -119,7 +119,7 @@ it('the folder of the engine knows no table of a capability', () => {
   expect(knowing).toEqual([]);
 });
 
-it('only bookkeeping writes what a stored change owes, and nobody stores past it', () => {
+it('only bookkeeping writes the entries of a stored change, and nothing is stored without it', () => {
   const textOf = (file: string) => readFileSync(resolve(root, file), 'utf8');
   const code = sources.filter((file) => file.startsWith('src/') && !file.endsWith('.test.ts'));
   const owed = '(changes|record_count_changes|rejection_count_changes|receipts|receipt_batches)';
@@ -128,7 +128,7 @@ it('only bookkeeping writes what a stored change owes, and nobody stores past it
     'src/bookkeeping/receipt-entry.ts',
     'src/bookkeeping/store.ts',
   ]);
-  // A transaction of its own, which is read-only.
+  // A dry run uses a separate read-only transaction.
   const capabilities = code.filter((file) => /^src\/(interactions|uploads|rejections)\//.test(file));
   expect(
     capabilities.filter((file) => /\b(inTransaction|inOneTransaction)\(/.test(textOf(file))).toSorted(),
@@ -138,7 +138,7 @@ it('only bookkeeping writes what a stored change owes, and nobody stores past it
   ]);
 });
 
-it('only one folder knows each outside thing', () => {
+it('only one folder uses each external package', () => {
   const users = (packageName: RegExp) =>
     sources
       .filter((file) => file.startsWith('src/') && !file.endsWith('.test.ts'))
@@ -148,20 +148,21 @@ it('only one folder knows each outside thing', () => {
   expect(
     users(/^(fastify$|@fastify\/|@scalar\/)/).filter((folder) => folder !== 'http' && folder !== 'cli'),
   ).toEqual([]);
-  expect(users(/^pg$/).toSorted()).toEqual(['cli', 'postgres']); // The commands make databases of their own.
+  expect(users(/^pg$/).toSorted()).toEqual(['cli', 'postgres']); // The commands create their own databases.
   expect(users(/^node-pg-migrate$/)).toEqual(['postgres']);
   expect(users(/^prom-client$/)).toEqual(['metrics']);
   expect(users(/^@opentelemetry\//)).toEqual(['traces']);
+  expect(users(/^(@duckdb|@aws-sdk)\//)).toEqual(['lake']);
 });
 
-it('outside the folder of the cluster only the operator and the commands name Citus', () => {
+it('only the cluster folder, the operator and the commands mention Citus', () => {
   const naming = sources.filter(
     (file) => file.startsWith('src/') && /citus/i.test(readFileSync(resolve(root, file), 'utf8')),
   );
   expect(naming.filter((file) => !/^src\/(postgres\/cluster|operator|cli)\//.test(file))).toEqual([]);
 });
 
-it('the acceptance and security tests, and what they use, import nothing of the source', () => {
+it('the acceptance and security tests, and their support files, import nothing of the source', () => {
   const seen = new Set<string>();
   const visit = (file: string) => {
     if (seen.has(file)) return;
@@ -173,7 +174,7 @@ it('the acceptance and security tests, and what they use, import nothing of the 
   expect(seen.size).toBeGreaterThan(3);
 });
 
-it('no module imports itself by a detour', () => {
+it('no module imports itself indirectly', () => {
   const circles: string[] = [];
   const visit = (file: string, path: readonly string[]): void => {
     if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' -> '));
@@ -195,7 +196,7 @@ it('no source file is longer than 400 lines', () => {
   expect(long).toEqual([]);
 });
 
-it('no folder holds more than a dozen files next to its sub-folders', () => {
+it('no folder has more than a dozen files next to its sub-folders', () => {
   const code = [...sources, ...clientSources, ...consoleSources].filter(
     (file) => /^((client|console)\/)?src\//.test(file) && !file.endsWith('.test.ts'),
   );
@@ -211,13 +212,13 @@ it('only config.ts reads the environment', () => {
   expect(readers).toEqual(['src/config.ts']);
 });
 
-it('no file carries a name that says nothing', () => {
+it('no file has a name that means nothing', () => {
   const vague = /(^|[/-])(utils?|helpers?|common|misc|managers?|services?)([./-]|$)/;
   expect([...sources, ...clientSources, ...consoleSources].filter((file) => vague.test(file))).toEqual([]);
 });
 
 it('the source files that the documents name exist', () => {
-  const named = globSync('{*.md,docs/*.md}', { cwd: root })
+  const named = globSync('{*.md,docs/**/*.md}', { cwd: root })
     .filter((document) => document !== 'CHANGELOG.md' && !document.startsWith('docs/adding-'))
     .flatMap((document) => [...readFileSync(resolve(root, document), 'utf8').matchAll(/`([\w/-]+\.ts)/g)])
     .map(([, file = '']) => file);
@@ -228,7 +229,7 @@ it('the source files that the documents name exist', () => {
 });
 
 it('the tests that the documents name exist', () => {
-  const documents = globSync('{*.md,docs/*.md}', { cwd: root });
+  const documents = globSync('{*.md,docs/**/*.md}', { cwd: root });
   const named = documents.flatMap((document) => [
     ...readFileSync(resolve(root, document), 'utf8').matchAll(/(?:client\/)?test\/[\w./-]+\.ts/g),
   ]);
@@ -248,14 +249,14 @@ it('the client library imports no package, nothing of Node, and nothing of the c
   visit('client/src/index.ts');
   expect(
     [...seen].filter(
-      (file) => !/^client\/src\/((generated|interactions|reading|uploading)\/)?[\w-]+\.ts$/.test(file),
+      (file) => !/^client\/src\/((generated|interactions|lake|reading|uploading)\/)?[\w-]+\.ts$/.test(file),
     ),
   ).toEqual([]);
   expect(seen).not.toContain('client/src/generated/schemas.ts');
   expect(seen.size).toBeGreaterThan(10);
 });
 
-it('what parses files, and everything that the console uses, imports nothing of Node', () => {
+it('the file parsers, and everything that the console uses, import nothing of Node', () => {
   const seen = new Map<string, string>();
   const visit = (file: string, from: string) => {
     if (seen.has(file)) return;

@@ -16,12 +16,12 @@ const source = readFileSync(
   'utf8',
 );
 
-it('the bench prints costs as they stand in the source', () => {
+it('the bench prints costs in the form of the source', () => {
   expect(source).toContain(`= {\n${sourceOf(measuredCosts)}\n\n`);
   expect(rounded(measuredCosts)).toEqual(measuredCosts);
 });
 
-it('the costs of an upload and of a record give again what uploads of both sizes took', () => {
+it('the costs of an upload and of a record reproduce the measured costs of uploads of both sizes', () => {
   const usage: Usage = {
     service: 300e-6,
     postgres: 200e-6,
@@ -49,7 +49,7 @@ it('the costs of an upload and of a record give again what uploads of both sizes
   expect(costs.stored.receipt).toBe(1_000);
 });
 
-it('plan takes the file of costs that the bench saves', () => {
+it('plan accepts the file of costs that the bench saves', () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-costs-'));
   try {
     const file = join(folder, 'costs.json');
@@ -60,7 +60,7 @@ it('plan takes the file of costs that the bench saves', () => {
   }
 });
 
-it('the bench saves costs only where it measures them', () => {
+it('the bench saves costs only if it measures them', () => {
   const options = (...args: string[]) => readOptions(args, cases);
   expect(options('costs', '--save', 'costs.json')?.save).toBe('costs.json');
   expect(() => options('plan', '--save', 'costs.json')).toThrow('--save is for the case costs');

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
-/** What a migration may do while processes of the version before still serve; see "Migrations" in CONTRIBUTING.md. */
+/** Migrations may only make changes that the previous version can cope with (see "Migrations" in CONTRIBUTING.md). */
 
 const folder = fileURLToPath(new URL('../migrations', import.meta.url));
-/** The migrations of 0.1.0, the first release: no older code runs anywhere. */
+/** The last migration in 0.1.0, which was the first release, so no older code is in use. */
 const firstRelease = 8;
 
-/** What older code cannot bear, as far as the text of a statement tells. */
+/** Changes that break older code, as far as a statement's text shows them. */
 const contractions: readonly [RegExp, string][] = [
   [/\bdrop\s+(?!default|not\s+null|index|if|constraint\s+\w+_fkey)\w+/, 'drops something'],
   [/\bdrop\s+if\b/, 'drops something'],
@@ -27,7 +27,7 @@ const contractions: readonly [RegExp, string][] = [
   [/\b(truncate|delete\s+from)\b/, 'removes rows'],
 ];
 
-/** The statements alone: what a function does when it is called is its own matter. */
+/** Returns only the top-level statements, without function bodies. */
 function statementsOf(sql: string): string {
   return sql
     .replace(/(\$\w*\$).*?\1/gs, '')
@@ -66,7 +66,7 @@ it('numbers its files without a gap', () => {
 });
 
 const later = files.filter((file) => Number.parseInt(file, 10) > firstRelease);
-it.runIf(later.length > 0).each(later)('%s leaves the version before working', (file) => {
+it.runIf(later.length > 0).each(later)('%s keeps the previous version working', (file) => {
   expect(problemsOf(Number.parseInt(file, 10), readFileSync(join(folder, file), 'utf8'))).toEqual([]);
 });
 
@@ -106,15 +106,15 @@ describe('the rules', () => {
     'create function f() returns void language plpgsql as $$ begin drop table x; end $$;',
     'revoke execute on function f from public;',
     '-- once this was: drop table tags',
-  ])('%s is free', (sql) => {
+  ])('%s is allowed', (sql) => {
     expect(problemsOf(20, timeout + sql)).toEqual([]);
   });
 
-  it('the version before is never shut out', () => {
+  it('the previous version is never locked out', () => {
     expect(problemsOf(20, 'update schema_compatibility set oldest_code = 20;')).toHaveLength(1);
   });
 
-  it('no table is waited for without an end, and no two are locked at once', () => {
+  it('every wait for a table has a limit, and no two tables are locked at once', () => {
     expect(problemsOf(20, 'alter table tags add column colour text;')).toHaveLength(1);
     const two = 'alter table tags add column a text; alter table shops add column a text;';
     expect(problemsOf(20, timeout + two)).toHaveLength(1);

@@ -8,7 +8,7 @@ const builders = makeBuilders();
 const goal = { atLeast: 0.5 };
 const floor = 0.25;
 
-/** What the service does to a body before it needs the database, on one core. */
+/** Measures how fast one core can do the work on a body that the service does before it needs the database. */
 export const checkOnly: Case = {
   name: 'check-only',
   what: 'records read, checked and encoded on one core, no database, against JSON.parse of the same bytes',
@@ -16,7 +16,7 @@ export const checkOnly: Case = {
   async run(bench) {
     const bodies = bodiesOf({ type: 'transactions', count: bench.rows, seed: 7 });
     const rate = (work: (body: Buffer) => number) => async () => {
-      // Twice: the first time is for the compiler and to leave nobody else's garbage to be collected.
+      // Do the work twice, because the first pass warms up the compiler and gives earlier garbage time to be collected.
       for (const body of bodies) work(body);
       const start = performance.now();
       let records = 0;
@@ -46,7 +46,7 @@ interface Body {
   readonly records: readonly unknown[];
 }
 
-/** Read, checked and brought into the form that is sent to PostgreSQL. */
+/** Parses, checks and encodes the body for PostgreSQL. */
 function checkAll(body: Buffer): number {
   const batches = checkUpload(builders, 'transactions', body, recordsPerBody);
   if (batches.some(({ failed }) => failed.length > 0)) throw new Error('a record of the bench failed');

@@ -33,7 +33,7 @@ const organisations = 8;
 const clients = 64;
 const items = 1_000;
 
-/** The service on one database. */
+/** The service on one of the two databases. */
 interface Side {
   readonly database: Pick<Cluster, 'query'>;
   readonly service: Service;
@@ -41,7 +41,10 @@ interface Side {
   recorded: number;
 }
 
-/** What Citus costs where it gains nothing: its nodes share the machine that the plain database has for itself. */
+/**
+ * Measures the cost of Citus without its benefit: all Citus nodes share one machine, whereas the plain database has the
+ * machine to itself.
+ */
 export const citus: Case = {
   name: 'citus',
   what: "distributed over the cluster of CITUS_URL against a plain database of its coordinator's server",
@@ -82,7 +85,7 @@ export const citus: Case = {
       });
       const ratios = ratiosOf(intake, bare);
       const yardstick = 'through the service on a plain database';
-      // The first is the warm-up's.
+      // Skip the first value, which is from the warm-up.
       const cpu = (which: keyof typeof micros) => median(micros[which].slice(1)).toFixed(0);
       const notes = [`CPU of service and nodes, each: ${cpu('plain')} µs plain, ${cpu('citus')} on Citus`];
       return { name, yardstick, unit, bare, intake, ratios, goal, notes };
@@ -104,7 +107,10 @@ interface Measured {
   readonly seconds: number;
 }
 
-/** New transactions of all organisations; the tables are not emptied, so each time others. */
+/**
+ * Uploads new transactions for all organisations. Each upload contains different records, because the tables are not
+ * emptied.
+ */
 function uploading({ rows, connections }: Bench, { service, tenants }: Side): () => Promise<Measured> {
   let seed = 100;
   return async () => {
@@ -122,7 +128,7 @@ function uploading({ rows, connections }: Bench, { service, tenants }: Side): ()
 
 function recording({ seconds }: Bench, side: Side, count: number): () => Promise<Measured> {
   const each = side.tenants.slice(0, count).map((tenant) => interactionRequests(tenant, items));
-  // Every organisation has its turn before the first has its next.
+  // Interleave the organisations' requests.
   const requests = Array.from({ length: items }, (_, at) => each.map((own) => own[at] as Buffer)).flat();
   return async () => {
     const load = await withConnections(side.service.port, clients, (open) =>
@@ -133,7 +139,7 @@ function recording({ seconds }: Bench, side: Side, count: number): () => Promise
   };
 }
 
-/** Zero for a node that is on another machine. */
+/** Returns the process id of a node's postmaster, or zero if the node is on another machine. */
 async function postmasterOf(node: string): Promise<number> {
   const [row] = await ask<{ pid: string; folder: string }>(
     node,
@@ -142,7 +148,7 @@ async function postmasterOf(node: string): Promise<number> {
   return existsSync(`${row?.folder}/postmaster.pid`) ? Number(row?.pid) : 0;
 }
 
-/** Seconds so far of one side's service and of all nodes: the other side has nothing to do meanwhile. */
+/** Returns the CPU seconds used so far by one side's service and by all nodes. The other side is idle. */
 function cpuOf({ service }: Side, postmasters: readonly number[]): number {
   const used = postmasters.map((postmasterPid) => cpuSecondsOfEach({ service, cluster: { postmasterPid } }));
   return used.reduce((sum, { postgres }) => sum + postgres, used[0]?.service ?? 0);

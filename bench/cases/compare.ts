@@ -11,18 +11,23 @@ import { uploadRate, uploadRequests } from '../upload.ts';
 const items = 1_000;
 const clients = 64;
 
-/** A version of the service with a database of its own. Everything is stored through its API: schemas may differ. */
+/**
+ * One version of the service, with its own database. All data is stored through the service's API, because the
+ * versions' schemas may differ.
+ */
 interface Side {
   readonly service: Service;
   readonly tenant: Tenant;
-  /** Each upload is of new records. */
+  /** The number of uploads so far. Each upload contains new records. */
   uploads: number;
 }
 
-/** This version against another one, in turn; the one that is not measured is stopped meanwhile. */
+/**
+ * Compares this version with another version. The two are measured in turn, and each is paused while the other runs.
+ */
 export const compare: Case = {
   name: 'compare',
-  what: 'this version against that of --base: uploads, interactions, reading the change feed',
+  what: 'this version compared with --base: uploads, interactions, reading the change feed',
   long: true,
   async run(bench) {
     if (bench.base === undefined) {
@@ -36,7 +41,7 @@ export const compare: Case = {
       old: await startSide(bench, 'compare_old', { main }),
       new: await startSide(bench, 'compare_new', {}),
     };
-    // The service of the other cases would take its share of PostgreSQL.
+    // Pause the service that the other cases use, because it would also put load on PostgreSQL.
     bench.service.pause();
     try {
       return [
@@ -74,7 +79,7 @@ async function startSide(bench: Bench, name: string, version: { main?: string })
   return side;
 }
 
-/** Does the work and returns how much of it was done, and how much a second. */
+/** Does the work and returns how much was done, in total and per second. */
 type Work = (bench: Bench, side: Side) => Promise<{ done: number; perSecond: number }>;
 
 async function compareWork(
@@ -115,7 +120,7 @@ interface Cpu {
   readonly postgres: number;
 }
 
-/** CPU in microseconds for each item of the work. */
+/** Measures the CPU time per item of work in microseconds. */
 async function measure(bench: Bench, side: Side, work: Work): Promise<Cpu & { perSecond: number }> {
   const { cluster } = bench;
   const { service } = side;
@@ -158,7 +163,7 @@ async function interact({ seconds }: Bench, { service, tenant }: Side) {
 
 const page = 1_000;
 
-/** Pages from the oldest change on; at the end from the beginning again. */
+/** Reads pages starting with the oldest change, and starts over at the end. */
 async function readFeed({ seconds }: Bench, { service, tenant }: Side) {
   let after = '';
   let done = 0;
@@ -175,7 +180,7 @@ async function readFeed({ seconds }: Bench, { service, tenant }: Side) {
       if (answer?.status !== 200 || !next)
         throw new Error(`a page of changes was answered ${answer?.status}`);
       after = next[2] === 'true' ? `&after=${next[1]}` : '';
-      // The last page is shorter; one in hundreds does not matter.
+      // The last page is shorter, but one page in hundreds makes no difference.
       done += page;
     }
   });

@@ -17,8 +17,9 @@ import { indexingUsage, type Usage, usageOf, withoutMaintenance } from '../usage
 const organisations = 1_000;
 const within = 1.2;
 /**
- * So many records in an upload, so many uploads a second: a fifth to half a core of the service. A request costs less where
- * more come, so those of 10 are not sent faster than those of 100.
+ * The number of records per upload and the number of uploads per second. Under each of these loads, the service uses
+ * between a fifth and a half of a core. A request costs less at a higher rate, so uploads of 10 records are not sent
+ * faster than uploads of 100.
  */
 const uploads = [
   { perBody: smallUpload, perSecond: 100 },
@@ -28,18 +29,18 @@ const uploads = [
 ];
 const rates = measuredCosts.interactions.map(({ perSecond }) => perSecond);
 
-/** A load, and what `plan` says that one of it costs. */
+/** A load, with the cost per item that `plan` estimates. */
 interface Costed extends Task {
   readonly name: string;
   readonly planned: (costs: Costs) => Cost;
-  /** Its cost is one of those in the table, not one that follows from them. */
+  /** Whether the cost is in the table of costs rather than derived from it. */
   readonly isInTable: boolean;
 }
 
-/** Measures every cost that `intake-server plan` calculates with. */
+/** Measures every cost that `intake-server plan` uses. */
 export const costs: Case = {
   name: 'costs',
-  what: 'measures the costs that intake-server plan calculates with',
+  what: 'measures the costs that intake-server plan uses',
   long: true,
   async run(bench) {
     const tasks = [...uploadTasks(bench), ...(await interactionTasks(bench))];
@@ -71,8 +72,8 @@ export const costs: Case = {
 };
 
 /**
- * All rounds of a task after each other, unlike elsewhere: threads that check large bodies end when none comes for half a
- * minute, and to start and compile them again would be counted with the next.
+ * Runs all of a task's rounds in a row, unlike other cases. Threads that check large bodies end after half a minute
+ * without work, and the cost of starting and compiling them again would count towards the next round.
  */
 async function roundsOf(bench: Bench, task: Costed): Promise<[Usage, ...Usage[]]> {
   const round = (number: number) => {
@@ -110,7 +111,7 @@ async function interactionTasks(bench: Bench): Promise<Costed[]> {
   );
 }
 
-/** Longer where there are few: the last page of a table and of each index is hardly filled. */
+/** Returns how long to measure. Low rates need longer, because the last page of each table and index is mostly empty. */
 function secondsAt(perSecond: number, { seconds }: Bench): number {
   return perSecond < 100 ? 4 * seconds : seconds;
 }
@@ -126,8 +127,10 @@ const parts = [
 ] as const;
 
 /**
- * Costs in the table beside those in the source, without a goal: those were measured at another time, and the difference tells
- * of the machine as much as of the service. What follows from the table has to agree with what was measured in the same run.
+ * Compares the measured costs with the costs that `plan` uses. Costs in the table are compared with the costs in the
+ * source code. That comparison has no goal, because the costs in the source code were measured at another time and the
+ * difference depends on the machine as much as on the service. Derived costs have to agree with measurements from the
+ * same run.
  */
 function comparisonsOf(task: Costed, used: readonly Usage[], found: Costs): Comparison[] {
   const planned = task.planned(task.isInTable ? measuredCosts : found);

@@ -13,13 +13,13 @@ const readers = 3;
 const uploaders = 8;
 const bodySizes = [1_000, 2_000, 5_000];
 const markerEveryMs = 50;
-/** A reader that falls behind slowly would not be noticed in less. */
+/** The minimum duration, because a shorter run would not reveal a reader that slowly falls behind. */
 const secondsMin = 15;
-/** After it a reader that is behind is given up. */
+/** How long to wait for a reader to catch up. */
 const catchUpMs = 120_000;
 const amountAt = fieldsOf('transactions').indexOf('amount');
 
-/** How long after its upload was answered a change is read, while as much is uploaded as the machine can store. */
+/** Measures the delay from the response to an upload until its change is read, while uploads saturate the machine. */
 export const feed: Case = {
   name: 'feed',
   what: `lag of ${readers} readers of the change feed while ${uploaders} uploaders saturate the service`,
@@ -79,7 +79,7 @@ export const feed: Case = {
   },
 };
 
-/** Once through they are new; from then on every record is changed each time. */
+/** Creates upload requests. In the first pass the records are new, and in every later pass all records are changed. */
 function requestsOf(bench: Bench): Buffer[] {
   const recipe: Recipe = { type: 'transactions', count: Math.ceil(bench.rows / bodySizes.length), seed: 11 };
   const dearer = (_: number, values: unknown[]) => {
@@ -102,7 +102,10 @@ interface Usage {
   readonly postgres: number;
 }
 
-/** Uploads for as long as `work` takes; tells what was stored, by the log, and what it took. */
+/**
+ * Uploads while `work` runs. Returns the number of stored records according to the change log, the elapsed time, and
+ * the CPU time.
+ */
 async function uploadFor(
   bench: Bench,
   requests: readonly Uint8Array[],
@@ -145,7 +148,7 @@ async function startReaders({ service, tenant }: Bench): Promise<FeedReaders> {
 
 let markerSeed = 1_000;
 
-/** A tag by itself, again and again; notes when each was answered. */
+/** Uploads one tag after another and records when each upload was answered. */
 async function sendMarkers({ service, tenant, seconds }: Bench, sent: Map<string, number>): Promise<void> {
   const names = fieldsOf('tags');
   await withConnections(service.port, 1, async ([connection]) => {

@@ -13,7 +13,7 @@ const uploaders = 4;
 const items = 5_000;
 const amountAt = fieldsOf('transactions').indexOf('amount');
 
-/** Somebody's export must not be felt by everybody's clicks. */
+/** Measures how much uploading one organisation's export slows down the interactions of other organisations. */
 export const interactionsBesideUploads: Case = {
   name: 'interactions-beside-uploads',
   what: `p99 of ${perSecond} interactions a second while ${uploaders} uploaders saturate the service`,
@@ -23,7 +23,8 @@ export const interactionsBesideUploads: Case = {
     await storeReferences(cluster, [tenant.organisationId], 'customers', items);
     bench.progress('preparing bodies');
     const recipe: Recipe = { type: 'transactions', count: rows, seed: 7 };
-    // Once through they are new; from then on every record is changed each time, so that there is always work to do.
+    // In the first pass the records are new, and in every later pass all records are changed, so that there is always work
+    // to do.
     const dearer = (_: number, values: unknown[]) => {
       values[amountAt] = Number(values[amountAt]) + 1;
     };
@@ -40,12 +41,12 @@ export const interactionsBesideUploads: Case = {
       await expectStored(bench, load.answers);
       return percentile(load.latenciesMs, 0.99);
     };
-    const { alone, 'beside uploads': beside } = await interleave(bench, {
+    const { alone, 'during uploads': beside } = await interleave(bench, {
       alone: async () => {
         await cluster.clean('public.transactions', 'public.interactions');
         return latency();
       },
-      'beside uploads': async () => {
+      'during uploads': async () => {
         await cluster.clean('public.transactions', 'public.interactions');
         const start = performance.now();
         const background = await startBackgroundUploads({

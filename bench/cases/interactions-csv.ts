@@ -16,10 +16,10 @@ import { storeReferences } from '../tables.ts';
 
 const tables = ['bare.interactions', 'public.interactions'];
 
-/** An export of interactions as people have them, by the command, against COPY of its good rows. */
+/** Uploads a realistic export of interactions with the command, compared with loading its valid rows with COPY. */
 export const interactionsCsv: Case = {
   name: 'interactions-csv',
-  what: 'interactions from a dirty CSV by the intake command against psql \\copy',
+  what: 'interactions from a dirty CSV with the intake command compared with psql \\copy',
   async run(bench) {
     const { cluster, tenant, rows } = bench;
     for (const type of ['shops', 'customers'] as const)
@@ -54,7 +54,7 @@ export const interactionsCsv: Case = {
   },
 };
 
-/** Two columns have names of their own, and times are written in four ways. */
+/** Two columns are named differently from their fields, and times are written in four ways. */
 const options = [
   ...['--type', 'interactions', '--map', 'What=interaction_type', '--map', 'When=event_timestamp'],
   ...['--date-format', 'dd.MM.yyyy'],
@@ -64,7 +64,7 @@ const fields = Object.keys(pastInteraction(0)) as (keyof PastInteraction)[];
 
 type Row = Record<keyof PastInteraction, string>;
 
-/** What can be wrong with a row. */
+/** Functions that introduce possible mistakes into a row. */
 const dirt: readonly ((row: Row) => Row)[] = [
   (row) => ({ ...row, event_timestamp: 'yesterday' }),
   (row) => ({ ...row, interaction_type: 'LOOK' }),
@@ -89,7 +89,7 @@ function csvLineOf(row: number, interaction: PastInteraction): string {
 const dirtyEvery = 500;
 const isDirty = (row: number) => row % dirtyEvery === 5;
 
-/** The CSV, and a file for COPY with its good rows. */
+/** Writes the CSV file, and a file for COPY that contains only the valid rows. */
 async function writeFiles({ cluster, tenant, rows }: Bench) {
   const csv = join(cluster.folder, 'interactions.csv');
   const copy = join(cluster.folder, 'interactions.copy');

@@ -13,10 +13,13 @@ const goal = { atLeast: 0.5 };
 const counts = [1, 2];
 const tables = ['bare.interactions', 'public.interactions'];
 
-/** Interactions of years, in batches, against COPY of the same rows into a table with the same indexes. */
+/**
+ * Uploads several years of interactions in batches, compared with loading the same rows with COPY into a table with the
+ * same indexes.
+ */
 export const interactionsHistory: Case = {
   name: 'interactions-history',
-  what: 'interactions of the past in batches against psql \\copy',
+  what: 'interactions of the past in batches compared with psql \\copy',
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
     for (const type of ['shops', 'customers'] as const)
@@ -70,7 +73,7 @@ export const interactionsHistory: Case = {
   },
 };
 
-/** The same rows, cut into as many files as there are connections. */
+/** Writes the same rows as files for COPY, split into one file per connection. */
 function writeFiles({ cluster, tenant, rows }: Bench): Map<number, string[]> {
   const lines = Array.from({ length: rows }, (_, row) => copyLineOf(tenant, pastInteraction(row)));
   return new Map(

@@ -7,13 +7,13 @@ import { storeReferences } from '../tables.ts';
 
 const items = 5_000;
 const tables = ['public.interactions', 'public.interaction_idempotency_keys'];
-/** As long as a UUID; every request gets a key of its own in its place. */
+/** A placeholder with the length of a UUID, which is replaced with a new key in each request. */
 const placeholder = 'k'.repeat(36);
 
-/** What an Idempotency-Key costs, which our client always sends. */
+/** Measures the cost of an Idempotency-Key, which our client always sends. */
 export const interactionsKeys: Case = {
   name: 'interactions-keys',
-  what: 'interactions with an Idempotency-Key against the same without, at 64 and 512 connections',
+  what: 'interactions with an Idempotency-Key compared with the same without, at 64 and 512 connections',
   async run(bench) {
     for (const type of ['shops', 'customers'] as const)
       await storeReferences(bench.cluster, [bench.tenant.organisationId], type, items);
@@ -62,7 +62,7 @@ async function compareAt(bench: Bench, clients: number): Promise<Comparison[]> {
     intake,
     ratios: ratiosOf(intake, bare),
   });
-  // The first one is the warm-up's.
+  // Skip the first value, which is from the warm-up.
   const cpu = (part: 'service' | 'postgres') => [plain[part].slice(1), keyed[part].slice(1)] as const;
   return [
     {
@@ -77,7 +77,7 @@ async function compareAt(bench: Bench, clients: number): Promise<Comparison[]> {
   ];
 }
 
-/** A copy with another key, if the request has one. */
+/** Copies a request. If the request has a key, the copy gets a new key. */
 function withNewKey(request: Uint8Array | undefined): Uint8Array | undefined {
   const at = (request as Buffer | undefined)?.indexOf(placeholder) ?? -1;
   if (request === undefined || at === -1) return request;

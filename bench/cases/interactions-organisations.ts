@@ -10,10 +10,14 @@ const perOrganisation = 5;
 const perSecond = organisations * perOrganisation;
 const clients = 250;
 
-/** A statement holds one organisation, so many small ones share less: what that costs, in CPU of service and database. */
+/**
+ * Measures the additional CPU cost in the service and the database when interactions come from many organisations. A
+ * statement stores the interactions of only one organisation, so with many small organisations each statement stores
+ * fewer of them.
+ */
 export const interactionsOrganisations: Case = {
   name: 'interactions-organisations',
-  what: `${organisations} organisations sending ${perOrganisation} a second each against one sending ${perSecond}`,
+  what: `${organisations} organisations sending ${perOrganisation} a second each compared with one sending ${perSecond}`,
   async run(bench) {
     const { cluster, service, seconds } = bench;
     bench.progress(`creating ${organisations + 1} organisations`);
@@ -24,7 +28,7 @@ export const interactionsOrganisations: Case = {
       await storeReferences(cluster, [single.organisationId], type, perSecond);
       await storeReferences(cluster, ids, type, perOrganisation);
     }
-    // One second's worth of each: every organisation has its turn before the first has its next.
+    // Create requests for one second, interleaving the organisations.
     const ofSingle = interactionRequests(single, perSecond);
     const ofMany = Array.from({ length: perOrganisation }, (_, at) =>
       many.map((tenant) => interactionRequest(tenant, at + 1, at + 1)),

@@ -17,10 +17,10 @@ const clients = 64;
 const items = 5_000;
 const tables = ['bare.interactions', 'public.interactions'];
 
-/** One interaction a request, as many users send them, against pgbench inserting the same single row. */
+/** Sends one interaction per request, as many users would, compared with pgbench inserting the same single row. */
 export const interactions: Case = {
   name: 'interactions',
-  what: `interactions of ${clients} clients against pgbench inserting the same row`,
+  what: `interactions of ${clients} clients compared with pgbench inserting the same row`,
   quick: true,
   async run(bench) {
     const { cluster, tenant, service, seconds } = bench;
@@ -51,7 +51,7 @@ export const interactions: Case = {
         return load.answers / load.seconds;
       },
     });
-    // The first one is the warm-up's.
+    // Skip the first value, which is from the warm-up.
     p50.shift();
     p99.shift();
     return [
@@ -79,7 +79,7 @@ export const interactions: Case = {
   },
 };
 
-/** Ids begin with the time, like the service's; what is the same in every row is not sent as a parameter. */
+/** Returns the pgbench script. Ids start with the time, as in the service. Constant values are not sent as parameters. */
 function insertScript({ tenant }: Bench): string {
   const time = Date.now().toString(16).padStart(12, '0');
   const columns = Object.keys(sameForAll)

@@ -8,10 +8,12 @@ import { uploadRate, uploadRequests } from '../upload.ts';
 const limitMb = 700;
 const uploads = 64;
 
-/** As many uploads at once as a small container must bear, to a service that has just started. */
+/**
+ * Measures how much memory a newly started service needs for as many concurrent uploads as a small container must handle.
+ */
 export const memory: Case = {
   name: 'memory',
-  what: `peak memory of ${uploads} uploads of ${recordsPerBody} at once against ${limitMb} MB`,
+  what: `peak memory of ${uploads} uploads of ${recordsPerBody} at once compared with ${limitMb} MB`,
   async run(bench) {
     const { cluster, tenant } = bench;
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);

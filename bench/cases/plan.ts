@@ -7,8 +7,9 @@ import { costsOf, smallUpload, wholeBatch } from '../costs-of.ts';
 import { type Usage, withoutMaintenance } from '../usage.ts';
 
 /**
- * Half of a core for the service: with more, `plan` counts on two processes, and here there is one. Neither the size of
- * its uploads nor its rate of interactions is one whose costs are measured: `plan` has to come to them from those around.
+ * Under this load, the service uses half a core. For a larger load, `plan` would assume two processes, but only one
+ * runs here. Costs at this upload size and this rate of interactions are not measured, so `plan` has to interpolate
+ * them.
  */
 const demand = {
   recordsPerSecond: 2_000,
@@ -19,17 +20,25 @@ const demand = {
 };
 const uploadsPerSecond = { small: 100, whole: 10 };
 const rates = { slow: 250, fast: 500 };
-/** A round must be over before the threads end that check large bodies: starting them would be counted. */
+/**
+ * A round must end before idle threads that check large bodies are stopped, because otherwise the measurement would
+ * include the cost of restarting them.
+ */
 const secondsMax = Math.floor(limits.workerIdleMs / 1_000 / 7);
 const within = 1.2;
-/** Of the CPU: in a second on a busy machine, compiling and waking up are half of it. */
+/**
+ * The minimum ratio for CPU time. In a one-second round on a busy machine, compiling and waking up take half of the time.
+ */
 const cpuFloor = 0.3;
 const bytesFloor = 0.5;
 
-/** The costs are measured in the same rounds as the load: between hours they differ twofold on a shared machine. */
+/**
+ * Compares an estimate by `plan` with the actual cost. The costs are measured in the same rounds as the load, because on a
+ * shared machine they vary by a factor of two from hour to hour.
+ */
 export const plan: Case = {
   name: 'plan',
-  what: `what intake-server plan says of ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second, from costs measured here, against what they take`,
+  what: `the estimate of intake-server plan for ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second, from costs measured here, compared with their actual cost`,
   quick: true,
   async run(bench) {
     bench.progress('preparing bodies');
@@ -57,7 +66,10 @@ export const plan: Case = {
 
 type TaskName = 'small' | 'slow' | 'mixed' | 'whole' | 'fast';
 
-/** In this order the load lies between its costs. */
+/**
+ * Returns the tasks in the order in which they are measured. The mixed load comes between the tasks that determine its
+ * costs.
+ */
 async function tasksOf(bench: Bench): Promise<Record<TaskName, Task>> {
   const seconds = bench.quick ? 1 : Math.min(bench.seconds, secondsMax);
   const { recordsPerSecond, recordsPerRequest: perBody, interactionsPerSecond: perSecond } = demand;
@@ -75,7 +87,9 @@ async function tasksOf(bench: Bench): Promise<Record<TaskName, Task>> {
   };
 }
 
-/** What comes when a day is over is not part of the load: `costs` measures that. */
+/**
+ * This load does not include the work that maintenance does when a day is over. The `costs` case measures that work.
+ */
 const nothing = { postgres: 0, wal: 0, bytes: 0 };
 
 function costsIn({ small, whole, slow, fast }: Record<TaskName, Usage>): Costs {

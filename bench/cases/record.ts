@@ -5,12 +5,15 @@ import { expectStored, interactionOf } from '../interactions.ts';
 import { storeReferences } from '../tables.ts';
 
 const items = 1_000;
-/** Interactions without an answer. A client from before batches refuses more than this many that wait. */
+/**
+ * The maximum number of unanswered interactions. Older client versions, which do not batch interactions, refuse more
+ * than this.
+ */
 const unansweredMax = 1_000;
 const tables = ['public.interactions', 'public.interaction_idempotency_keys'];
 const built = new URL('../../client/dist/index.js', import.meta.url).href;
 
-/** What is used of a version's library, which is loaded when the run has built it. */
+/** The part of a version's library that is used here. The library is loaded once the run has built it. */
 interface Library {
   readonly Intake: new (options: {
     url: string;
@@ -23,10 +26,13 @@ interface Cpu {
   readonly postgres: number[];
 }
 
-/** `record()` of this version's library and of another's, from this process, to the same service. */
+/**
+ * Compares `record()` in this version's library with `record()` in another version's library. Both run in this process
+ * and call the same service.
+ */
 export const record: Case = {
   name: 'record',
-  what: 'record() of the library against that of --base, from one process: rate, and CPU of the server',
+  what: 'record() of the library compared with --base, from one process: rate, and CPU of the server',
   long: true,
   async run(bench) {
     if (bench.base === undefined) {
@@ -45,7 +51,7 @@ export const record: Case = {
     };
     const way = (which: 'old' | 'new') => () => recordRate(bench, libraries[which], cpu[which]);
     const rates = await interleave(bench, { old: way('old'), new: way('new') });
-    // The first one is the warm-up's.
+    // Skip the first value, which is from the warm-up.
     const [old, now] = [cpu.old, cpu.new].map(({ service, postgres }) =>
       service.map((seconds, round) => seconds + (postgres[round] as number)).slice(1),
     ) as [number[], number[]];
@@ -62,7 +68,7 @@ export const record: Case = {
   },
 };
 
-/** Fails unless each is stored once, and none is refused. */
+/** Measures the rate of `record()`. Fails unless every interaction is stored exactly once. */
 async function recordRate(bench: Bench, { Intake }: Library, cpu: Cpu): Promise<number> {
   const { cluster, service, tenant, seconds } = bench;
   await cluster.clean(...tables);

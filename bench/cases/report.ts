@@ -12,18 +12,18 @@ const days = 90;
 const asks = 20;
 
 /**
- * The report of 90 days: what counting costs, whether the figures are those of the tables, and how long an answer takes against
- * the half second that it may. `--rows` is the number of transactions; there are ten times as many interactions. Full
- * size is `--rows 2000000`.
+ * Measures the 90-day report: the cost of counting, whether the figures agree with the tables, and the response time
+ * compared with its limit of half a second. `--rows` is the number of transactions, and there are ten times as many
+ * interactions. The full size is `--rows 2000000`.
  */
 export const report: Case = {
   name: 'report',
-  what: `the report on recommendations over ${days} days: counting, and answers against their limit of ${limitMs} ms`,
+  what: `the report on recommendations over ${days} days: counting, and answers compared with their limit of ${limitMs} ms`,
   long: true,
   async run(bench) {
     await store(bench);
     const comparisons = [await count(bench)];
-    // Only now: until then the service itself would count too.
+    // Enable the report only now, because otherwise the service and the bench would count at the same time.
     await bench.cluster.query(
       'update organisations set recommendations_report = true where organisation_id = $1',
       [bench.tenant.organisationId],
@@ -35,8 +35,9 @@ export const report: Case = {
 };
 
 /**
- * A student has 20 interactions; a fifth of all are touches, two to a recommendation; a tenth are codes. They are received in
- * the order in which they happen, but for one in fifty, which is up to 30 days late. Each transaction follows an interaction.
+ * Stores the data. Each student has 20 interactions. A fifth of all interactions are touches, two per recommendation, and a
+ * tenth are codes. Interactions are received in the order in which they happen, except for one in fifty, which is up to 30
+ * days late. Each transaction follows an interaction.
  */
 async function store({ cluster, tenant, rows, progress }: Bench): Promise<void> {
   const interactions = 10 * rows;
@@ -79,7 +80,7 @@ async function store({ cluster, tenant, rows, progress }: Bench): Promise<void> 
 
 const tables = ['report_interactions', 'report_visits', 'report_transactions', 'report_sums'];
 
-/** As maintenance does, without its pauses. */
+/** Counts in the same way as maintenance, but without its pauses. */
 async function count({ cluster, service, tenant, rows, progress }: Bench): Promise<Comparison> {
   progress('counting');
   await cluster.query(
@@ -94,7 +95,7 @@ async function count({ cluster, service, tenant, rows, progress }: Bench): Promi
   for (let steps = 1; await keepStep(pool, tenant.organisationId); steps++) {
     if (steps % 20 === 0) progress(`step ${steps}, ${Math.round((performance.now() - startMs) / 1_000)} s`);
     if (steps < vacuumAt) continue;
-    // When autovacuum would, which the bench turns off: once a fifth of a table is new.
+    // The bench turns autovacuum off, so vacuum here when autovacuum would, which is once a fifth of a table is new.
     await cluster.query(`vacuum (analyze) ${tables.join(', ')}`);
     vacuumAt = Math.max(steps + 20, Math.round(1.2 * steps));
   }
@@ -115,7 +116,7 @@ async function count({ cluster, service, tenant, rows, progress }: Bench): Promi
   };
 }
 
-/** Holds touches, students and credited transactions, in all and by country, against the tables themselves. */
+/** Compares touches, students and credited transactions with the tables, in total and by country. */
 async function check(bench: Bench): Promise<void> {
   bench.progress('recomputing from the tables');
   const inRange = (time: string) =>
@@ -151,7 +152,7 @@ async function check(bench: Bench): Promise<void> {
       if (recommendations?.[figure] !== Number(value))
         throw new Error(`${figure} of ${country}: ${recommendations?.[figure]} instead of ${value}`);
   }
-  bench.progress(`${expected.length} groups are those of the tables`);
+  bench.progress(`${expected.length} groups agree with the tables`);
 }
 
 const day = (before: number) => new Date(Date.now() - before * 86_400_000).toISOString().slice(0, 10);
@@ -180,7 +181,7 @@ async function ask(bench: Bench, grouping: string): Promise<Comparison> {
   for (let time = 0; time <= asks; time++) {
     const startMs = performance.now();
     await answerTo(bench, { group_by: grouping });
-    // The first one is for everyone's caches.
+    // Skip the first request, which only fills the caches.
     if (time > 0) taken.push(performance.now() - startMs);
   }
   return {

@@ -9,22 +9,25 @@ import { type Service, startService, untilReady } from '../service.ts';
 import { publicTable, storeReferences } from '../tables.ts';
 import { uploadRate, uploadRequests } from '../upload.ts';
 
-/** What all of it together may cost. */
+/** The maximum combined cost of all kinds of telemetry. */
 const goals: Readonly<Record<string, Goal>> = { uploads: { atMost: 1.05 }, interactions: { atMost: 1.1 } };
 const items = 5_000;
 const clients = 64;
 
 type Way = 'nothing' | 'metrics' | 'log' | 'traces' | 'all';
 
-/** What telemetry costs: CPU time of the service and PostgreSQL for the same work, with and without each kind. */
+/**
+ * Measures the cost of telemetry: the CPU time that the service and PostgreSQL take for the same work, with and without each
+ * kind.
+ */
 export const telemetry: Case = {
   name: 'telemetry',
-  what: 'uploads and interactions with metrics, log, traces and all of them, against none',
+  what: 'uploads and interactions with metrics, log, traces and all of them, compared with none',
   long: true,
   async run(bench) {
     const collector = await startCollector();
     const services = await startServices(bench, collector);
-    // The services that are not measured would take their share of PostgreSQL.
+    // Pause all services, because a service that is not being measured would also put load on PostgreSQL.
     for (const service of [bench.service, ...Object.values(services)]) service.pause();
     try {
       return [
@@ -92,7 +95,7 @@ async function compareWays(
     intake: cpu,
     ratios: ratiosOf(cpu, nothing),
     ...(way === 'all' && goals[name] && { goal: goals[name] }),
-    // The first one is the warm-up's.
+    // Skip the first value, which is from the warm-up.
     notes: [`${unit}/s: ${(rates[way] ?? []).slice(1).map(Math.round).join(', ')}`],
   }));
 }
@@ -128,7 +131,7 @@ async function interacting(bench: Bench, services: Record<Way, Service>) {
   return Object.assign(measure, { services });
 }
 
-/** Reads what it is sent, and drops it. */
+/** Starts a server that reads and discards everything it receives. */
 async function startCollector(): Promise<Server> {
   const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(200).end('{}'));

@@ -11,10 +11,10 @@ const roundsMax = 3;
 const bare = bareTable('transactions');
 const table = publicTable('transactions');
 
-/** Whether the ratio of upload-new holds when the table no longer fits in the cache. */
+/** Measures whether the ratio from the `upload-new` case stays the same when the table does not fit in the cache. */
 export const tenMillion: Case = {
   name: 'ten-million',
-  what: 'the ratio of upload-new with 10 million rows stored against 100,000',
+  what: 'the ratio of upload-new with 10 million rows stored compared with 100,000',
   long: true,
   async run(bench) {
     const few = bench.rows / 2;
@@ -32,7 +32,8 @@ export const tenMillion: Case = {
         unit: 'of psql \\copy',
         bare: withFew.ratios,
         intake: withMany.ratios,
-        // The two were not measured in the same minute: each round of the one stands against the median of the other.
+        // The two sets of ratios were not measured in the same minute, so each ratio is compared with the median of the
+        // other set.
         ratios: withMany.ratios.map((ratio) => ratio / median(withFew.ratios)),
         goal,
         notes: [
@@ -55,7 +56,7 @@ async function ratiosWith(
     await fill(bench, into, stored);
   }
   let seed = stored;
-  // The table cannot be emptied here, so every measurement brings rows of its own: at most a fiftieth of what is there.
+  // The table cannot be emptied here, so every measurement adds new rows, at most a fiftieth of the number already stored.
   const withNewRows = async (measure: (recipe: Recipe) => Promise<number>) =>
     measure({ type: 'transactions', count: rows, seed: ++seed });
   const copy = (count: number) => () =>
@@ -86,8 +87,8 @@ async function ratiosWith(
 }
 
 /**
- * By SQL, with the key built afterwards and the foreign keys not checked: a fraction of the time. Both tables are made
- * in the same way, so their indexes are packed alike.
+ * Fills the table with SQL. It builds the primary key afterwards and skips the foreign key checks, so that filling
+ * takes a fraction of the time. Both tables are created in the same way, so their indexes are packed alike.
  */
 async function fill({ cluster, tenant }: Bench, into: string, rows: number): Promise<void> {
   const [key] = await cluster.query<{ name: string; definition: string }>(

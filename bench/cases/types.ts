@@ -8,10 +8,13 @@ import { uploadRate, uploadRequests } from '../upload.ts';
 
 const goal = { atLeast: 0.5 };
 
-/** Every type, one after the other, each in rounds of its own: the bodies of all at once would fill the memory. */
+/**
+ * Measures one type after another, each with its own rounds, because the bodies for all types would not fit in memory
+ * at the same time.
+ */
 export const types: Case = {
   name: 'types',
-  what: 'new records of every type against psql \\copy of the same rows',
+  what: 'new records of every type compared with psql \\copy of the same rows',
   async run(bench) {
     const sessions = await openSessions(bench, 2);
     const comparisons: Comparison[] = [];

@@ -7,10 +7,10 @@ const goal = { atLeast: 2 };
 const floor = 0.7;
 const table = publicTable('transactions');
 
-/** What is stored already, sent again: faster, and not one row version written. */
+/** Sends stored records again, which must be faster than storing them and must not write a single row version. */
 export const uploadAgain: Case = {
   name: 'upload-again',
-  what: 'the same records again, nothing changed, against the first time',
+  what: 'the same records again, nothing changed, compared with the first time',
   quick: true,
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
@@ -50,7 +50,7 @@ export const uploadAgain: Case = {
   },
 };
 
-/** Exact, unlike the statistics views, which other sessions' counts reach with a delay. */
+/** Returns the exact number of row versions. The statistics views show other sessions' counts with a delay. */
 async function versionsOf(bench: Bench): Promise<string> {
   const [row] = await bench.cluster.query<{ versions: string }>(
     `select count(*) || ' rows, ' || sum(hashtext(xmin::text || ctid::text)::bigint) as versions from ${table}`,

@@ -10,10 +10,10 @@ import { uploadRate, uploadRequests } from '../upload.ts';
 const goal = { atLeast: 0.8 };
 const table = publicTable('transactions');
 
-/** What the command makes of a CSV, all told, against requests that were made before the clock started. */
+/** Runs the whole command on a CSV file, compared with requests that were built before the clock started. */
 export const uploadCsv: Case = {
   name: 'upload-csv',
-  what: 'new transactions from a CSV by the intake command against requests made beforehand',
+  what: 'new transactions from a CSV with the intake command compared with prepared requests',
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);

@@ -11,10 +11,10 @@ const table = publicTable('transactions');
 const columns = columnsOf('transactions');
 const amountAt = fieldsOf('transactions').indexOf('amount');
 
-/** Half of what is stored comes with another amount. */
+/** Sends stored records again, half of them with a different amount. */
 export const uploadHalf: Case = {
   name: 'upload-half',
-  what: 'half of the records changed against insert … on conflict from a staging table',
+  what: 'half of the records changed compared with insert … on conflict from a staging table',
   quick: true,
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
@@ -36,7 +36,7 @@ export const uploadHalf: Case = {
     const measured = await interleave<string>(bench, {
       '1 connection': bareRate([upsertFrom('bare.changed')]),
       '2 connections': bareRate([upsertFrom('bare.changed_1'), upsertFrom('bare.changed_2')]),
-      // It has no floor.
+      // This variant has no floor, so the quick run does not need it.
       ...(!bench.quick && { selectively }),
       service: async () => {
         await restore(bench, table);
@@ -77,7 +77,10 @@ function changeEveryOther(number: number, values: (string | number | boolean)[])
   if (number % 2 === 0) values[amountAt] = Number(values[amountAt]) + 1;
 }
 
-/** All columns are set, as the service would have to; what differs cannot be known beforehand. */
+/**
+ * Returns an upsert that sets all columns. The service has to set all columns too, because the differences are not known in
+ * advance.
+ */
 function upsertFrom(staging: string, where = ''): string {
   const set = fieldsOf('transactions')
     .slice(1)
@@ -94,7 +97,10 @@ const whereDifferent = (() => {
   return `where ${row('t')} is distinct from ${row('excluded')}`;
 })();
 
-/** `original` is what the tables hold before each measurement, `changed` what is then written, also in two halves. */
+/**
+ * Fills the staging tables. `original` is the tables' content before each measurement, and `changed` is the data that
+ * each measurement writes. `changed` is also split into two halves.
+ */
 async function fillStaging(bench: Bench, original: Recipe, changed: Recipe): Promise<void> {
   const [session] = await openSessions(bench, 1);
   if (!session) throw new Error('psql did not start');

@@ -6,10 +6,10 @@ import { keyedRequests, uploadRate, uploadRequests } from '../upload.ts';
 const goal = { atLeast: 0.95 };
 const table = publicTable('transactions');
 
-/** What the README tells everyone to send: each upload with an Idempotency-Key, against the same without. */
+/** Compares uploads that have an Idempotency-Key, as the README recommends, with the same uploads without a key. */
 export const uploadKeys: Case = {
   name: 'upload-keys',
-  what: 'new transactions with an Idempotency-Key each against the same without',
+  what: 'new transactions with an Idempotency-Key each compared with the same without',
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);

@@ -9,10 +9,10 @@ const columns = columnsOf('transactions');
 const amountAt = fieldsOf('transactions').indexOf('amount');
 const every = 100;
 
-/** An export of new records with a few changed ones among them, against one of new records alone. */
+/** Uploads an export with new records and a few changed ones, compared with an export of only new records. */
 export const uploadMostlyNew: Case = {
   name: 'upload-mostly-new',
-  what: '99 % new and 1 % changed transactions against all new ones',
+  what: '99 % new and 1 % changed transactions compared with all new ones',
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);
@@ -49,7 +49,7 @@ export const uploadMostlyNew: Case = {
   },
 };
 
-/** Every hundredth record with another amount, as the service itself stores it. */
+/** Stores every hundredth record with a different amount, through the service itself. */
 async function storeFew(bench: Parameters<Case['run']>[0], recipe: Recipe): Promise<void> {
   const { cluster, service, connections, rows } = bench;
   const changed: Recipe = {

@@ -8,14 +8,17 @@ const goal = { atLeast: 0.75 };
 const floor = 0.3;
 const goalOfSingle = { atLeast: 1 };
 const counts = [1, 2, 3];
-/** On two cores this is the best, or near it. */
+/** On two cores, this number of connections is optimal or close to optimal. */
 const quickCounts = [2];
 const tables = [bareTable('transactions'), publicTable('transactions')];
 
-/** New records, against COPY into a table with the foreign key that stands for the service's check of references. */
+/**
+ * Uploads new records, compared with loading them with COPY into a table with a foreign key, which corresponds to the
+ * service's reference check.
+ */
 export const uploadNew: Case = {
   name: 'upload-new',
-  what: 'new transactions over HTTP against parallel psql \\copy',
+  what: 'new transactions over HTTP compared with parallel psql \\copy',
   quick: true,
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;

@@ -1,4 +1,4 @@
-"""What a user of the generated Python client would write. It has to work."""
+"""Code that a user of the generated Python client would write. The check fails if this program fails."""
 
 import sys
 from uuid import UUID

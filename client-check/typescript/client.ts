@@ -2,7 +2,7 @@ import createClient from 'openapi-fetch';
 import type { paths as AdminPaths, components as adminComponents } from './admin-openapi.d.ts';
 import type { components, paths } from './openapi.d.ts';
 
-/** What a user of the generated types would write. It has to compile under strict, and to work. */
+/** Code that a user of the generated types would write. It must compile in strict mode, and it must work. */
 
 declare const process: { argv: string[] };
 const [url = '', adminUrl = '', adminToken = ''] = process.argv.slice(2);
@@ -42,11 +42,11 @@ equal(read.data.name, shop.name);
 equal(read.data.is_deleted, false);
 
 const page = await api.GET('/v1/data/shops', { params: { query: { limit: 10 } } });
-// The same address gives lines of JSON to those who ask for them, as a string.
+// The same path can also return lines of JSON, which the client gets as a string.
 equal(typeof page.data === 'object' && page.data.records.length, 1);
 
 const missing = await api.GET('/v1/data/tags/{tag_id}', { params: { path: { tag_id: shop.shop_id } } });
-// A code that is not in the description would not compile.
+// An error code that is missing from the description would not compile.
 const expected: components['schemas']['Error']['code'] = 'record_not_found';
 equal(missing.error?.code, expected);
 

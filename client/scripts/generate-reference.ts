@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-// The one that openapi-typescript brings: TypeScript 7 has no interface for programs yet.
+// This is the version that openapi-typescript installs, because TypeScript 7 has no programming interface yet.
 import ts from 'typescript';
 
-/** Writes the reference of the library from its own comments; with --check it only says if that is up to date. */
+/** Writes the library's reference page from its comments. With --check, it only reports whether the page is up to date. */
 const source = new URL('../src/', import.meta.url);
-const output = new URL('../../docs/client-reference.md', import.meta.url);
+const output = new URL('../../docs/uploading/client.md', import.meta.url);
 
 type Declared =
   | ts.ClassDeclaration
@@ -32,7 +32,7 @@ function find(file: ts.SourceFile, name: string): Declared | undefined {
   return undefined;
 }
 
-/** What stands in the comment before it, as one paragraph. */
+/** Returns the comment before a node as one paragraph. */
 function commentOf(node: ts.Node): string {
   const [comment] = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc);
   return (ts.getTextOfJSDocComment(comment?.comment) ?? '').replace(/\s+/g, ' ');
@@ -43,7 +43,7 @@ function isPublic(member: ts.ClassElement): boolean {
   return !isPrivate && !ts.isConstructorDeclaration(member);
 }
 
-/** A member without its body and the comment before it. */
+/** Returns a member without its body and its comment. */
 function signatureOf(member: ts.Node): string {
   const { body } = member as ts.MethodDeclaration;
   return member
@@ -80,7 +80,7 @@ function describe(name: string, declared: Declared, level = '##'): string {
   } else if (ts.isInterfaceDeclaration(declared)) {
     const first = declared.members[0]?.name;
     const isByType = first !== undefined && ts.isStringLiteral(first);
-    lines.push(...(isByType ? ['', 'A member for each record type.'] : listOf(declared.members)));
+    lines.push(...(isByType ? ['', 'It has a member for each record type.'] : listOf(declared.members)));
   } else if (ts.isTypeAliasDeclaration(declared)) lines.push('', code(signatureOf(declared)));
   else lines.push('', 'An array with the name of every record type.');
   return lines.join('\n');
@@ -106,13 +106,13 @@ for (const statement of parse('index.ts').statements) {
 const isFirst = (part: string) => part.startsWith('## Intake\n') || part.startsWith('### intake.');
 const reference = `# Reference of the library
 
-Generated from the comments in \`client/src\` by \`npm run generate\`. [Uploading files and using the
-library](uploading.md#the-library) shows how to use it; the API reference of the service has the fields of every type.
+This page is generated from the comments in \`client/src\` by \`npm run generate\`. [The library](library.md) shows how to use
+the methods, and the service's API reference lists the fields of every type.
 
 ${[...parts.filter(isFirst), ...parts.filter((part) => !isFirst(part))].join('\n\n')}
 `;
 if (!process.argv.includes('--check')) writeFileSync(output, reference);
 else if (readFileSync(output, 'utf8') !== reference) {
-  console.error('docs/client-reference.md is not what client/src says; run npm run generate');
+  console.error('docs/uploading/client.md is not what client/src says; run npm run generate');
   process.exitCode = 1;
 }

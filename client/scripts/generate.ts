@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
 /**
- * Writes what the client and the operator's console take from the API descriptions; with --check it only says if that is
- * up to date.
+ * Writes the generated files of the client and the operator's console from the API descriptions. With --check, it only
+ * reports whether they are up to date.
  */
 const root = new URL('../../', import.meta.url);
 const readDescription = (name: string) => JSON.parse(readFileSync(new URL(name, root), 'utf8'));
@@ -20,7 +20,7 @@ interface Resource {
   readonly references: Record<string, string>;
 }
 
-/** The fields that refer to other types. */
+/** Returns the fields of a schema that refer to other types. */
 function referencesOf(schema: string): Record<string, string> {
   const { properties } = description.components.schemas[schema];
   return Object.fromEntries(
@@ -58,7 +58,7 @@ const resources = resourcesOf();
 
 const interactionsPath = '/user-interactions/batch';
 const newInteraction = description.components.schemas.NewInteraction;
-/** An item may be of any type, so interactions are uploaded after everything else. */
+/** An item may be of any type, so interactions are uploaded after all other types. */
 const interactions: Resource = {
   schema: 'NewInteraction',
   path: interactionsPath,
@@ -69,14 +69,14 @@ const interactions: Resource = {
 };
 const uploads = { ...resources, interactions };
 
-/** The record type of each item type: `SHOP` is one of `shops`. */
+/** The record type of each item type. For example, the record type of `SHOP` is `shops`. */
 const itemTypes = newInteraction.properties.item_type.enum.map((item: string) => {
   const type = `${item.toLowerCase()}s`;
   if (!Object.hasOwn(resources, type)) throw new Error(`${item} names no record type`);
   return [item, type];
 });
 
-/** They are among the resources; a validator does not know the word. */
+/** Removes the references from a schema. They are part of the resources, and a validator does not know the keyword. */
 function withoutReferences(key: string, value: unknown): unknown {
   return key === 'x-references' ? undefined : value;
 }
@@ -88,18 +88,18 @@ ${Object.keys(resources)
   .map((type) => `  | '${type}'`)
   .join('\n')};
 
-/** What can be uploaded. */
+/** The types that can be uploaded. */
 export type UploadType = ResourceType | 'interactions';
 
 export interface Resource {
-  /** Where it is uploaded. */
+  /** The path to upload to. */
   readonly path: string;
-  /** The field with the record's id. The id of an interaction is given by the service, so it cannot be uploaded. */
+  /** The field with the record's id. The service assigns the id of an interaction, so it cannot be uploaded. */
   readonly idField: string;
   readonly recordsPerRequestMax: number;
-  /** Everything of order 0 is uploaded before anything of order 1: the dependency table. */
+  /** Everything of order 0 is uploaded before anything of order 1, as in the dependency table. */
   readonly order: number;
-  /** Field to the type that it refers to, for those that the service checks. */
+  /** By field: the type it refers to, for references that the service checks. */
   readonly references: Readonly<Record<string, ResourceType>>;
 }
 
@@ -126,14 +126,14 @@ ${Object.entries<{ format?: string }>(newInteraction.properties)
   .join('\n')}
 };
 
-/** What is uploaded, per type. */
+/** The fields of an uploaded record, by record type. */
 export interface RecordOf {
 ${Object.entries(resources)
   .map(([type, { schema }]) => `  '${type}': components['schemas']['${schema}'];`)
   .join('\n')}
 }
 
-/** What is read back, per type: every field, null where there is no value. */
+/** The fields of a stored record, by record type. Fields without a value are null. */
 export interface StoredRecordOf {
 ${Object.entries(resources)
   .map(([type, { schema }]) => `  '${type}': components['schemas']['Stored${schema}'];`)

@@ -1,6 +1,6 @@
 import { type ResourceType, resourceTypes } from './generated/resources.ts';
 
-/** Types are checked by the compiler, but not in plain JavaScript. */
+/** Checks the type at run time too, because plain JavaScript callers have no compiler to check it for them. */
 export function checkedType<T extends ResourceType>(type: T): T {
   if (resourceTypes.includes(type)) return type;
   throw new TypeError(

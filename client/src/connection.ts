@@ -3,15 +3,15 @@ import { limits } from './limits.ts';
 import { wait } from './wait.ts';
 
 export interface IntakeOptions {
-  /** Where the service is, for example `https://intake.example.com`. */
+  /** The service's address, for example `https://intake.example.com`. */
   readonly url: string;
   /** An API key. */
   readonly key: string;
-  /** Compress uploads with gzip. Default: unless the service is on this machine. */
+  /** Whether to compress uploads with gzip. Default: true, unless the service is on this machine. */
   readonly compress?: boolean;
-  /** How long to go on with a request that fails for a reason that may pass. Default: 5 minutes. */
+  /** How long to retry a request after a temporary error. Default: 5 minutes. */
   readonly retryForMs?: number;
-  /** Called before each wait. Without it, the first wait for a rate limit is reported with `console.warn`. */
+  /** Called before each wait for a retry. Default: report the first wait for a rate limit with `console.warn`. */
   readonly onRetry?: (error: IntakeError, waitMs: number) => void;
 }
 
@@ -22,17 +22,20 @@ export interface Call {
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly compress?: boolean;
   readonly headers?: Record<string, string>;
-  /** Lets the request outlive the page, if the browser has room for its body. */
+  /** Lets the request outlive the page if the browser's quota allows it. */
   readonly keepalive?: boolean;
-  /** Sent even while the connection is paused. */
+  /** Sends the request even while the connection is paused. */
   readonly urgent?: boolean;
-  /** Returns the body of the answer as a stream. */
-  readonly stream?: boolean;
-  /** False if sending twice is not the same as once: retried only if the first attempt certainly did nothing. */
+  /** Returns the response body as a stream if it has this media type. */
+  readonly stream?: string;
+  /**
+   * False if sending the request twice has a different effect from sending it once. Such a request is retried only if the
+   * first attempt certainly had no effect.
+   */
   readonly repeatable?: boolean;
-  /** False if the first answer is the answer, whatever it is. */
+  /** If false, the first response is returned, whether it is an error or not. */
   readonly retry?: boolean;
-  /** The time in ms since 1970 after which it is not sent again. */
+  /** The time (ms since 1970) after which the request is not sent again. */
   readonly resendUntilMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,16 +46,21 @@ interface Answer {
   readonly body: unknown;
 }
 
-/** One service and one key: sends requests, and retries where that is safe. */
+/** A response whose body is read as it arrives. */
+export interface Streamed extends Answer {
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/** Sends requests to one service with one key, and retries them if that is safe. */
 export class Connection {
   readonly compress: boolean;
   readonly origin: string;
-  /** The part of the key that is not secret. */
+  /** The key's public part. */
   readonly keyId: string;
   readonly retryForMs: number;
   readonly #key: string;
   readonly #onRetry: NonNullable<IntakeOptions['onRetry']>;
-  /** A 429 or 503 pauses every request of this connection. */
+  /** The end of the current pause. A 429 or 503 pauses all requests on this connection. */
   #pausedUntilMs = 0;
   #hurry = new AbortController();
 
@@ -70,19 +78,24 @@ export class Connection {
     this.#onRetry = onRetry ?? onFirstLimit((notice) => console.warn(notice));
   }
 
-  /** The body of the answer. Throws an IntakeError, or the signal's reason. */
+  /** Returns the response body. Throws an IntakeError, or the signal's reason. */
   async request<T>(call: Call): Promise<T> {
     return (await this.#exchange(call)).body as T;
   }
 
-  /** The answer as a stream of bytes. */
+  /** Returns the response's lines as a byte stream. */
   async open(call: Call): Promise<ReadableStream<Uint8Array>> {
-    const { body } = await this.#exchange({ ...call, stream: true });
-    if (body instanceof ReadableStream) return body;
-    throw unexpected('The answer is not a stream of records');
+    return (await this.stream('application/x-ndjson', call)).body;
   }
 
-  /** Ends every wait before another attempt. */
+  /** Returns a response that has this media type as a byte stream. */
+  async stream(mediaType: string, call: Call): Promise<Streamed> {
+    const { status, headers, body } = await this.#exchange({ ...call, stream: mediaType });
+    if (body instanceof ReadableStream) return { status, headers, body };
+    throw unexpected(`The answer is not a stream of ${mediaType}`);
+  }
+
+  /** Ends all waits between attempts. */
   hurry(): void {
     const waits = this.#hurry;
     this.#hurry = new AbortController();
@@ -96,7 +109,8 @@ export class Connection {
     let isHurried = call.urgent ?? false;
     for (let attempt = 0; ; attempt++) {
       if (!isHurried) await this.#pause(call.signal);
-      // Other scripts of the page may have used up what browsers allow for keepalive: every other retry does without it.
+      // Other scripts on the page may have used up the browser's keepalive quota, so only every other attempt uses
+      // keepalive.
       const keepalive = call.keepalive === true && (isHurried || attempt % 2 === 0);
       const outcome = await this.#attempt({ ...call, keepalive }, body);
       const error = outcome instanceof IntakeError ? outcome : errorIn(outcome);
@@ -109,7 +123,7 @@ export class Connection {
       const outOfTime =
         nextMs - failingSinceMs > this.retryForMs || nextMs > (call.resendUntilMs ?? Infinity);
       if (outOfTime || call.retry === false || !mayRetry(error, call.repeatable ?? true)) {
-        // The caller reports its records as failed, each with its reason.
+        // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
         if (batchesOf(outcome)) return outcome as Answer;
         throw error;
       }
@@ -129,7 +143,7 @@ export class Connection {
     }
   }
 
-  /** One attempt. Returns an error if there was no answer; throws if the caller aborted. */
+  /** Makes one attempt. Returns an error if there was no response, and throws if the caller aborted the request. */
   async #attempt(
     call: Call,
     body: string | Uint8Array<ArrayBuffer> | undefined,
@@ -152,8 +166,8 @@ export class Connection {
         ...(call.keepalive && { keepalive: true }),
       });
       const { status, headers } = response;
-      const isLines = headers.get('content-type')?.startsWith('application/x-ndjson');
-      if (call.stream && response.ok && isLines) return { status, headers, body: response.body };
+      const isAsked = call.stream && headers.get('content-type')?.startsWith(call.stream);
+      if (response.ok && isAsked) return { status, headers, body: response.body };
       const isJson = headers.get('content-type')?.startsWith('application/json');
       const text = await readText(response);
       if (text === undefined) {
@@ -171,7 +185,9 @@ export class Connection {
   }
 }
 
-/** Reports the first wait for a rate limit: it slows the caller down, and nothing fails. */
+/**
+ * Returns a callback that reports the first rate-limit wait. Nothing fails, but the user should know why the upload is slow.
+ */
 export function onFirstLimit(report: (message: string) => void): NonNullable<IntakeOptions['onRetry']> {
   let isReported = false;
   return ({ status }) => {
@@ -181,7 +197,7 @@ export function onFirstLimit(report: (message: string) => void): NonNullable<Int
   };
 }
 
-/** Has no text of the answer, which a terminal might take for commands. */
+/** This message contains no text from the response, because a terminal might interpret such text as commands. */
 const limitNotice =
   'The service limits how much may be sent in a short time (429), so requests wait and are sent again. Nothing is lost. If this is too slow, ask the operator to raise the limits of your organisation.';
 
@@ -190,7 +206,7 @@ interface Batch {
   readonly data: { readonly error: string };
 }
 
-/** The batches of an upload's or a replay's answer, whatever its status. */
+/** Returns the batches in the response to an upload or a replay, no matter which status the response has. */
 function batchesOf(answer: Answer | IntakeError): readonly Batch[] | undefined {
   if (answer instanceof IntakeError || !isObject(answer.body)) return undefined;
   const { batches } = answer.body;
@@ -201,7 +217,10 @@ function isBatch(value: unknown): value is Batch {
   return isObject(value) && isObject(value.data);
 }
 
-/** Why an answer is not final: an error, or an upload with batches that are not stored. */
+/**
+ * Returns an error if the response is not final: either it is an error response, or some of the upload's batches were not
+ * stored.
+ */
 function errorIn(answer: Answer): IntakeError | undefined {
   const requestId = answer.headers.get('x-request-id');
   const batches = batchesOf(answer);
@@ -209,9 +228,9 @@ function errorIn(answer: Answer): IntakeError | undefined {
     const unstored = batches.find(({ status }) => status === 500);
     return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
   }
-  // A browser key: every interaction is invalid, each for its own reasons.
+  // If every interaction is invalid, a browser key gets this response, which lists a reason for each interaction.
   const isInvalid = answer.status === 400 && isAccepted(answer.body);
-  // A proxy may answer 200 with a page of its own.
+  // A proxy may answer 200 with its own HTML page.
   const isGood = isInvalid || (answer.status >= 200 && answer.status < 300 && isObject(answer.body));
   return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
 }
@@ -219,9 +238,9 @@ function errorIn(answer: Answer): IntakeError | undefined {
 const passing = new Set([408, 429, 500, 502, 503, 504]);
 
 function mayRetry({ code, status, details }: IntakeError, repeatable: boolean): boolean {
-  // A wrong key stays wrong, and each attempt prolongs the wait.
+  // A retry would use the same wrong key, and each attempt prolongs the wait.
   if (code === 'too_many_failed_keys') return false;
-  // More at once than the limit ever lets through.
+  // The request exceeds the limit on its own, so waiting does not help.
   if (details.some((detail) => detail.code === 'too_many_records')) return false;
   if (status === 429 || (status === 503 && code !== 'unexpected_answer')) return true;
   return repeatable && (status === null || passing.has(status));
@@ -239,7 +258,7 @@ function queryOf(query: object = {}): string {
     : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** Undefined if the answer is too long. */
+/** Reads the whole body, or returns undefined if it is too long. */
 async function readText({ body }: Response): Promise<string | undefined> {
   if (!body) return '';
   const reader = body.getReader();
@@ -258,7 +277,9 @@ async function readText({ body }: Response): Promise<string | undefined> {
   }
 }
 
-/** fetch only says that it failed; the cause has the system's reason. */
+/**
+ * Returns the system's reason for a failure. `fetch` reports only that it failed, and the reason is in the error's `cause`.
+ */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error;
   return cause instanceof Error && cause.message ? cause.message : message;

@@ -4,18 +4,24 @@ import { limits } from './limits.ts';
 
 export type Erasure = components['schemas']['Erasure'];
 
-/** An erasure that was just requested, and which of its customers are not stored. Their ids are refused all the same. */
+/**
+ * An erasure that was just requested, with those of its customer ids that are not stored. From now on, the service refuses
+ * these ids as well.
+ */
 export type RequestedErasure = Erasure & { readonly unknown_customer_ids: readonly string[] };
 
 export type AccessRequest = components['schemas']['AccessRequest'];
 
-/** The people to erase, any number of ids, or to give access to. */
+/** The people to erase (any number of ids), or whose data to collect. */
 export interface People {
-  /** Ids of customers, as in `customer_id` and `student_id`. */
+  /** Customer ids, as in `customer_id` and `student_id`. */
   readonly customerIds?: readonly string[] | undefined;
-  /** Ids that interactions alone have in `user_id`. */
+  /** User ids, which occur only in the `user_id` of interactions. */
   readonly userIds?: readonly string[] | undefined;
-  /** Whether their transactions and interactions stay without them, or go too. Default: `anonymise`. */
+  /**
+   * Whether to keep their transactions and interactions without the ids (`anonymise`, the default) or to delete these
+   * records as well.
+   */
   readonly mode?: Erasure['mode'];
 }
 
@@ -35,13 +41,13 @@ export function isUserId(id: unknown): boolean {
   return typeof id === 'string' && id !== '' && [...id].length <= limits.userIdCharactersMax;
 }
 
-/** The bodies of the requests. All ids are checked first, so that no list is erased in part because one of them is wrong. */
+/** Returns the request bodies. All ids are checked first, so that an invalid id does not leave the list partly erased. */
 export function erasureBodies({ customerIds, userIds, mode }: People, method = 'erase'): ErasureBody[] {
-  // A misspelt member must not look like a list of nobody.
+  // Without this check, a misspelt property would look like an empty list.
   if (customerIds === undefined && userIds === undefined)
     throw new TypeError(`${method} needs customerIds or userIds`);
   const customers = checked('customerIds', customerIds, isCustomerId, 'is not a UUID');
-  const lengths = `is not a text of 1 to ${limits.userIdCharactersMax} characters`;
+  const lengths = `is not a string of 1 to ${limits.userIdCharactersMax} characters`;
   const users = checked('userIds', userIds, isUserId, lengths);
   const max = limits.idsPerErasureMax;
   const count = Math.ceil((customers.length + users.length) / max);
@@ -57,14 +63,14 @@ export function erasureBodies({ customerIds, userIds, mode }: People, method = '
   });
 }
 
-/** The body of an access request. */
+/** Returns the body for an access request. */
 export function accessBody(people: Pick<People, 'customerIds' | 'userIds'>): ErasureBody {
   const [body, ...others] = erasureBodies(people, 'request');
   if (body && others.length === 0) return body;
   throw new TypeError(`an access request takes 1 to ${limits.idsPerErasureMax} ids`);
 }
 
-/** Each id once. An error names no id, because it may end up in a log. */
+/** Returns the distinct ids. Error messages contain no ids, because they may end up in a log. */
 function checked(
   name: string,
   ids: readonly string[] = [],
@@ -89,12 +95,12 @@ export function isAccessRequest({ access_request_id, state, records }: Record<st
 
 export function accessRequest(answer: Record<string, unknown>): AccessRequest {
   if (isAccessRequest(answer)) return answer as unknown as AccessRequest;
-  throw unexpected('The access request was answered with something else');
+  throw unexpected('The answer to the access request has an unexpected form');
 }
 
 export function requestedErasure(answer: Record<string, unknown>): RequestedErasure {
   const { unknown_customer_ids: unknown } = answer;
   const areIds = Array.isArray(unknown) && unknown.every((id) => typeof id === 'string');
   if (isErasure(answer) && areIds) return answer as unknown as RequestedErasure;
-  throw unexpected('The erasure was answered with something else');
+  throw unexpected('The answer to the erasure has an unexpected form');
 }

@@ -3,8 +3,8 @@ import type { components } from './generated/api.ts';
 type ServiceError = components['schemas']['Error'];
 
 /**
- * The codes of the service, and those of the client: no answer, one that is not Intake's, a client that was closed, another
- * replay that does not end.
+ * The service's error codes, and the client's own codes: no response, a response that is not from Intake, a closed client,
+ * and a replay that waited too long for another replay.
  */
 export type ErrorCode =
   | ServiceError['code']
@@ -13,17 +13,17 @@ export type ErrorCode =
   | 'closed'
   | 'replay_running';
 
-/** A request that failed as a whole. Go by `code`; `message` is for people. */
+/** A request that failed as a whole. Use `code` in programs; `message` is for people. */
 export class IntakeError extends Error {
   override readonly name = 'IntakeError';
   readonly code: ErrorCode;
-  /** HTTP status, or null where there was no answer. */
+  /** The HTTP status, or null if there was no response. */
   readonly status: number | null;
-  /** Name it when you ask the operator for help. */
+  /** The request's id. Include it when you ask the operator for help. */
   readonly requestId: string | null;
-  /** With `missing_permission`: the one that the key lacks. */
+  /** With `missing_permission`: the permission that the key lacks. */
   readonly permission: string | undefined;
-  /** With `invalid_request`: each field or parameter that is wrong. */
+  /** With `invalid_request`: each invalid field or parameter. */
   readonly details: readonly components['schemas']['ErrorDetail'][];
 
   constructor(
@@ -42,14 +42,17 @@ export class IntakeError extends Error {
   }
 }
 
-/** Makes the error of an answer, whether Intake or something in between sent it. */
+/** Creates the error for a response, whether the response came from Intake or from something in between, such as a proxy. */
 export function errorOf(status: number, requestId: string | null, body: unknown): IntakeError {
   if (isServiceError(body)) return new IntakeError(body.code, body.message, status, requestId, body);
   const message = `Something other than Intake answered with status ${status}. Check the address and any proxy.`;
   return new IntakeError('unexpected_answer', message, status, requestId);
 }
 
-/** An answer that no Intake gives: the address leads elsewhere, or something in between changes answers. */
+/**
+ * Creates the error for a response that Intake never sends. Either the address is wrong, or something in between, such as a
+ * proxy, changes the responses.
+ */
 export function unexpected(what: string): IntakeError {
   return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`);
 }
@@ -65,7 +68,7 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
   'too_many_failed_keys',
 ]);
 
-/** Whether Intake itself refused the sender, which it does before it stores anything of a request. */
+/** Returns whether Intake itself refused the sender, which happens before it stores anything from the request. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof IntakeError && refusals.has(error.code);
 }
@@ -74,7 +77,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Whether it is an answer to a browser key, which says what is wrong with interactions and nothing else. */
+/** Returns whether this is a response to a browser key. Such a response reports only invalid interactions. */
 export function isAccepted(body: unknown): body is components['schemas']['Accepted'] {
   return (
     isObject(body) &&
@@ -88,7 +91,10 @@ function isServiceError(body: unknown): body is ServiceError {
   return isObject(body) && typeof body.code === 'string' && typeof body.message === 'string';
 }
 
-/** Whether the service takes less at once, because its operator has set lower limits than the API description states. */
+/**
+ * Returns whether the request is too large for this service, whose operator may have set lower limits than the API
+ * description states.
+ */
 export function isTooLarge(error: unknown): boolean {
   if (!(error instanceof IntakeError)) return false;
   return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');

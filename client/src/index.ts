@@ -19,6 +19,8 @@ export {
   type RequestFilters,
 } from './intake.ts';
 export type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
+export type { Lake } from './lake/lake.ts';
+export type { PulledTable, PullOptions, PullProgress } from './lake/pull-options.ts';
 export type { ChangeEvent, ChangesOptions } from './reading/read-changes.ts';
 export type { CollectedRecord } from './reading/read-collected.ts';
 export type { Counts, RecordProblem, Warning } from './uploading/send-cuts.ts';

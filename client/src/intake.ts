@@ -17,6 +17,7 @@ import type { components, operations } from './generated/api.ts';
 import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
 import type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
 import { InteractionQueue } from './interactions/interaction-queue.ts';
+import { Lake } from './lake/lake.ts';
 import { type ChangeEvent, type ChangesOptions, readChanges } from './reading/read-changes.ts';
 import { type CollectedRecord, readCollected } from './reading/read-collected.ts';
 import { listIn, readAnswers, readPages } from './reading/read-pages.ts';
@@ -31,7 +32,7 @@ export interface Signal {
   readonly signal?: AbortSignal;
 }
 
-/** Filters and `limit`, the size of a page; every page is read. */
+/** Filters, and the page size as `limit`. All pages are read, whatever the page size. */
 export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
 export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
 export type ErasureFilters = Omit<Query<'list-erasures'>, 'cursor'>;
@@ -40,13 +41,14 @@ export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
 export type ReportFilters = Omit<Query<'report-recommendations'>, 'cursor'>;
 export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
 
-/** A service and a key for it. */
+/** A client for one Intake service, with the API key it uses. */
 export class Intake {
   readonly requests: Requests;
   readonly rejections: Rejections;
   readonly data: Data;
   readonly interactions: Interactions;
   readonly reports: Reports;
+  readonly lake: Lake;
   readonly erasures: Erasures;
   readonly accessRequests: AccessRequests;
   readonly health: Health;
@@ -61,12 +63,13 @@ export class Intake {
     this.data = new Data(this.#connection);
     this.interactions = new Interactions(this.#connection);
     this.reports = new Reports(this.#connection);
+    this.lake = new Lake(this.#connection);
     this.erasures = new Erasures(this.#connection);
     this.accessRequests = new AccessRequests(this.#connection);
     this.health = new Health(this.#connection);
   }
 
-  /** Uploads any number of records. Nothing is sent before the result is iterated over or finished. */
+  /** Uploads any number of records. Nothing is sent until you iterate over the result or call `finish()`. */
   upload<T extends ResourceType>(
     type: T,
     records: Records<UploadedOf[T]>,
@@ -76,17 +79,18 @@ export class Intake {
   }
 
   /**
-   * Follows what is created or changed, in order, and reconnects where it was. Yields each record in its current version, with the
-   * cursor to continue from, and every ten seconds without a change the cursor alone. Continues until you leave the loop.
+   * Follows created and changed records in order until you leave the loop, and reconnects at the same position. Yields each
+   * record in its current version with the cursor to continue from, or only the cursor after ten seconds without changes.
    */
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeEvent> {
     return readChanges(this.#connection, options);
   }
 
   /**
-   * Erases people. When it resolves, nobody can read anything of them and the service refuses records that name them; it
-   * removes the rest in the background, and `intake.erasures` shows how far that is. Any number of ids: each 5,000 are a request
-   * and an erasure. If one fails, the earlier ones stand. Erase the same people again, which changes nothing for them.
+   * Erases people. Once the promise resolves, nobody can read their data, and the service refuses records with their ids.
+   * The service then sweeps its tables in the background; `intake.erasures` shows the progress. You can pass any number of
+   * ids; each erasure, sent as one request, covers up to 5,000. If a request fails, earlier erasures stay in effect.
+   * Erasing the same people again has no further effect.
    */
   async erase(people: People, { signal }: Signal = {}): Promise<RequestedErasure[]> {
     const requested: RequestedErasure[] = [];
@@ -98,10 +102,11 @@ export class Intake {
   }
 
   /**
-   * Records one interaction, once, however often it has to be sent. Resolves when it is stored, and rejects with its own
-   * error. With a browser key it also resolves if a reference is missing, and the result has no id. While a request is under way, others gather and are sent together. Up to 16 MiB of JSON is held for
-   * interactions without an answer; one that is recorded then waits until there is room, and must not be changed until its
-   * promise is settled. A signal withdraws an interaction that waits; one that is being sent may be stored all the same.
+   * Records one interaction exactly once, even if it has to be sent several times. The promise resolves when the interaction
+   * is stored, and rejects if it fails. With a browser key, the promise also resolves if a reference is missing, and the
+   * result has no id. While a request is pending, further interactions are collected and sent together. Up to 16 MiB of JSON
+   * is buffered for unanswered interactions. Further interactions wait, and you must not modify them until their promise is
+   * settled. A signal withdraws a waiting interaction; one that is already being sent may still be stored.
    */
   record(interaction: NewInteraction, { signal }: Signal = {}): Promise<RecordedInteraction> {
     return this.#queue.record(interaction, signal);
@@ -112,7 +117,7 @@ export class Intake {
     return this.#queue.flush();
   }
 
-  /** Takes no more interactions, and resolves when those recorded are stored or have failed. */
+  /** Stops accepting interactions, and resolves when every recorded interaction is stored or has failed. */
   close(): Promise<void> {
     return this.#queue.close();
   }
@@ -134,7 +139,7 @@ class Requests {
     this.#connection = connection;
   }
 
-  /** The newest first. */
+  /** Lists receipts, newest first. */
   list({ signal, ...filters }: RequestFilters & Signal = {}): AsyncIterable<Schemas['ReceiptSummary']> {
     return readPages(this.#connection, '/v1/requests', 'requests', filters, signal, hasCounts);
   }
@@ -143,14 +148,14 @@ class Requests {
     return this.#connection.request({ path: `/v1/requests/${encodeURIComponent(requestId)}`, signal });
   }
 
-  /** How many uploads there were on each of the last days, in UTC, and what became of their records. */
+  /** Returns the number of uploads on each of the most recent days (UTC), with the outcomes of their records. */
   daily({ days, signal }: { readonly days?: number } & Signal = {}): Promise<Schemas['DaysOfUploads']> {
     const query = days === undefined ? '' : `?days=${days}`;
     return this.#connection.request({ path: `/v1/requests/daily${query}`, signal });
   }
 }
 
-/** Failed records that the service keeps. */
+/** Failed records kept by the service. */
 class Rejections {
   readonly #connection: Connection;
 
@@ -158,19 +163,19 @@ class Rejections {
     this.#connection = connection;
   }
 
-  /** The oldest first. */
+  /** Lists rejections, oldest first. */
   list({ signal, ...filters }: RejectionFilters & Signal = {}): AsyncIterable<Schemas['Rejection']> {
     return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal, hasReasons);
   }
 
-  /** How many there are of each type, code and field, the most frequent first. */
+  /** Returns the number of rejections by type, code and field, most frequent first. */
   async summary({ signal, ...query }: RejectionFilters & Signal = {}) {
     const path = '/v1/rejections/summary';
     const answer = await this.#connection.request<Schemas['RejectionSummary']>({ path, query, signal });
     return listIn<Schemas['RejectionSummary']['rejections'][number]>(answer, 'rejections');
   }
 
-  /** Tries all that match again. Yields each answer of the service, which takes up to 50,000 at a time. */
+  /** Replays all matching rejections, up to 50,000 per request, and yields the response to each request. */
   async *replay({
     signal,
     ...query
@@ -179,16 +184,16 @@ class Rejections {
     const answers = readAnswers<Schemas['ReplayAnswer']>(
       this.#connection,
       { ...call, query, signal },
-      // Nothing was tried and more is left: another replay has its turn.
+      // Nothing was replayed although rejections remain, so another replay must be running.
       ({ batches }) => batches.length === 0,
     );
     for await (const answer of answers) {
-      if (!haveCounts(answer.batches)) throw unexpected('The replay was answered with something else');
+      if (!haveCounts(answer.batches)) throw unexpected('The answer to the replay has an unexpected form');
       yield answer;
     }
   }
 
-  /** Removes all that match, without a filter all there are. There is no other copy of them. */
+  /** Deletes all matching rejections, or every rejection if there is no filter. They cannot be recovered. */
   async discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
     for (let discarded = 0; ; ) {
       const answer = await this.#connection.request<{ discarded: number; has_more?: boolean }>({
@@ -200,7 +205,7 @@ class Rejections {
       });
       const isCount = Number.isSafeInteger(answer.discarded) && answer.discarded >= 0;
       if (!isCount || (answer.has_more && answer.discarded === 0))
-        throw unexpected('The removal was answered with something else');
+        throw unexpected('The answer to the discard request has an unexpected form');
       discarded += answer.discarded;
       if (!answer.has_more) return { discarded };
     }
@@ -215,7 +220,7 @@ class Data {
     this.#connection = connection;
   }
 
-  /** How many records and rejections there are of each type. */
+  /** Returns the number of records and rejections of each type. */
   async overview({ signal }: Signal = {}) {
     const answer = await this.#connection.request<Schemas['Overview']>({ path: '/v1/data', signal });
     return listIn<Schemas['Overview']['types'][number]>(answer, 'types');
@@ -228,7 +233,7 @@ class Data {
     });
   }
 
-  /** Every record that matches, in the order of their ids, as one stream. */
+  /** Streams every matching record, ordered by id. */
   list<T extends ResourceType>(
     type: T,
     { signal, ...filters }: RecordFilters<T> & Signal = {} as RecordFilters<T> & Signal,
@@ -245,12 +250,12 @@ class Interactions {
     this.#connection = connection;
   }
 
-  /** Uploads any number of interactions, for example those of the past. Works like `intake.upload`. */
+  /** Uploads any number of interactions, for example past ones. Works like `intake.upload`. */
   upload(interactions: Records<NewInteraction>, options: UploadOptions = {}): Upload<'interactions'> {
     return new Upload(this.#connection, 'interactions', interactions, options);
   }
 
-  /** The newest first. */
+  /** Lists interactions, newest first. */
   list({ signal, ...filters }: InteractionFilters & Signal = {}): AsyncIterable<Interaction> {
     return readPages(this.#connection, '/user-interactions', 'interactions', filters, signal);
   }
@@ -263,7 +268,7 @@ class Interactions {
   }
 }
 
-/** What the data says. */
+/** Reports on the data. */
 class Reports {
   readonly #connection: Connection;
 
@@ -271,7 +276,7 @@ class Reports {
     this.#connection = connection;
   }
 
-  /** What recommendations earn. Yields the report page by page: each has the totals, and some of the groups. */
+  /** Yields the report on revenue from recommendations, page by page. Each page has the totals and some of the groups. */
   async *recommendations({
     signal,
     ...query
@@ -281,13 +286,13 @@ class Reports {
     for await (const page of readAnswers<Schemas['RecommendationsReport']>(this.#connection, call)) {
       const groups = listIn<Schemas['RecommendationsReport']['groups'][number]>(page, 'groups');
       const figures = [page.total, ...groups].map((each) => each?.recommendations);
-      if (!figures.every(isObject)) throw unexpected('The report was answered with something else');
+      if (!figures.every(isObject)) throw unexpected('The report has an unexpected form');
       yield page;
     }
   }
 }
 
-/** Erasures of people. None of them shows an id of a person. */
+/** Erasures, which never contain a person's id. */
 class Erasures {
   readonly #connection: Connection;
 
@@ -295,7 +300,7 @@ class Erasures {
     this.#connection = connection;
   }
 
-  /** The newest first. */
+  /** Lists erasures, newest first. */
   list({ signal, ...filters }: ErasureFilters & Signal = {}): AsyncIterable<Erasure> {
     return readPages(this.#connection, '/v1/erasures', 'erasures', filters, signal, isErasure);
   }
@@ -303,43 +308,40 @@ class Erasures {
   async get(erasureId: string, { signal }: Signal = {}): Promise<Erasure> {
     const path = `/v1/erasures/${encodeURIComponent(erasureId)}`;
     const answer = await this.#connection.request<Erasure>({ path, signal });
-    if (!isErasure(answer)) throw unexpected('The erasure was answered with something else');
+    if (!isErasure(answer)) throw unexpected('The answer to the erasure has an unexpected form');
     return answer;
   }
 
-  /** What an erasure removed where and when, and what remains, signed; of an erasure that is swept. */
+  /** Returns a signed record of what an erasure removed, where and when, and what remains. The erasure must be swept. */
   async certificate(erasureId: string, { signal }: Signal = {}): Promise<Schemas['ErasureCertificate']> {
     const path = `/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
     const answer = await this.#connection.request<Schemas['ErasureCertificate']>({ path, signal });
     if (!isObject(answer.certificate) || typeof answer.jws !== 'string')
-      throw unexpected('The certificate was answered with something else');
+      throw unexpected('The certificate has an unexpected form');
     return answer;
   }
 
-  /** The public keys that certificates are signed with, as PEM. */
+  /** Returns the public keys for verifying certificates, as PEM. */
   async keys({ signal }: Signal = {}): Promise<readonly { key_id: string; public_key: string }[]> {
     const { keys } = await this.#connection.request<{ keys: { key_id: string; public_key: string }[] }>({
       path: '/v1/erasure-keys',
       signal,
     });
-    if (!Array.isArray(keys)) throw unexpected('The keys were answered with something else');
+    if (!Array.isArray(keys)) throw unexpected('The list of keys has an unexpected form');
     return keys;
   }
 
-  /**
-   * Lets the people of an erasure that is swept come back, and returns how many ids were refused until now: 0 if it was lifted
-   * before. What was erased stays erased.
-   */
+  /** Makes the service accept a swept erasure's ids again, and returns their number. Erased data stays erased. */
   async liftSuppression(erasureId: string, { signal }: Signal = {}): Promise<{ lifted: number }> {
     const path = `/v1/erasures/${encodeURIComponent(erasureId)}/suppression`;
     const answer = await this.#connection.request<{ lifted: number }>({ method: 'DELETE', path, signal });
     if (!Number.isSafeInteger(answer.lifted))
-      throw unexpected('The lifting was answered with something else');
+      throw unexpected('The answer to the lift request has an unexpected form');
     return answer;
   }
 }
 
-/** What is stored about people, to be given to them. */
+/** Access requests, which collect everything stored about people. */
 class AccessRequests {
   readonly #connection: Connection;
 
@@ -347,14 +349,14 @@ class AccessRequests {
     this.#connection = connection;
   }
 
-  /** Asks for everything about up to 5,000 people, best about one: the records do not say whose they are. */
+  /** Requests all data about up to 5,000 people. Prefer one person per request, because records are not split by person. */
   async request({ customerIds, userIds }: People, { signal }: Signal = {}): Promise<AccessRequest> {
     const body = JSON.stringify(accessBody({ customerIds, userIds }));
     const call = { method: 'POST', path: '/v1/access-requests', body, signal } as const;
     return accessRequest(await this.#connection.request(call));
   }
 
-  /** The newest first. */
+  /** Lists access requests, newest first. */
   list({ signal, ...filters }: AccessRequestFilters & Signal = {}): AsyncIterable<AccessRequest> {
     return readPages(
       this.#connection,
@@ -371,13 +373,13 @@ class AccessRequests {
     return accessRequest(await this.#connection.request({ path, signal }));
   }
 
-  /** What was collected, as one stream, once its state is `done` and until it expires. */
+  /** Streams the collected records. They are available once the state is `done`, until they expire. */
   records(accessRequestId: string, { signal }: Signal = {}): AsyncIterable<CollectedRecord> {
     return readCollected(this.#connection, accessRequestId, signal);
   }
 }
 
-/** For monitoring. Each asks once, and throws what is wrong. */
+/** Health checks for monitoring. Each check sends one request without retries, and throws if it fails. */
 class Health {
   readonly #connection: Connection;
 
@@ -385,12 +387,12 @@ class Health {
     this.#connection = connection;
   }
 
-  /** Whether the process runs. */
+  /** Checks whether the process is running. */
   live({ signal }: Signal = {}): Promise<{ status: string }> {
     return this.#connection.request({ path: '/health/live', retry: false, signal });
   }
 
-  /** Whether it can serve. */
+  /** Checks whether the service can handle requests. */
   ready({ signal }: Signal = {}): Promise<{ status: string }> {
     return this.#connection.request({ path: '/health/ready', retry: false, signal });
   }

@@ -1,36 +1,61 @@
-/** Every bound of the library. */
+/** All of the library's limits. */
 export const limits = {
-  /** Requests of one upload under way at once. */
+  /** The maximum number of concurrent requests in one upload. */
   requestsInFlightMax: 6,
-  /** The service stores a request in batches of this many records, each in its own transaction. */
+  /** The service splits a request into batches of this many records and stores each batch in its own transaction. */
   recordsPerBatch: 1_000,
-  /** Bytes of JSON. The service takes 32 MiB, but requests under way have to fit in memory. */
+  /**
+   * The maximum number of bytes of JSON in a request. The service accepts 32 MiB, but pending requests have to fit in
+   * memory.
+   */
   bytesPerRequestMax: 4_000_000,
-  /** Longer than the service allows for receiving and answering a request. */
+  /**
+   * The timeout of one attempt. It is longer than the longest time that the service takes to receive and answer a request.
+   */
   attemptTimeoutMs: 150_000,
-  /** If the service refuses the key, how long to wait for the answers to other requests of the upload. */
+  /** How long to wait for an upload's other responses after the service has refused the key in one of them. */
   refusalWaitMs: 10_000,
-  /** The service takes this many ids in one erasure, and users with this many characters. */
+  /** The maximum number of ids in one erasure, and the maximum length of a user id. */
   idsPerErasureMax: 5_000,
   userIdCharactersMax: 255,
-  /** How often a replay asks again while another replay has its turn. The service waits 5 seconds each time. */
+  /** How many times a replay is retried while another replay is running. The service waits 5 seconds each time. */
   replayTurnsMax: 6,
-  /** A request that keeps failing for this long is given up. */
+  /** A request that has been failing for this long is abandoned. */
   retryForMs: 300_000,
   backoffFirstMs: 500,
   backoffMaxMs: 30_000,
-  /** Browsers send at most 64 KiB of bodies at once that outlive the page; a little is left for other scripts. */
+  /**
+   * Browsers allow 64 KiB in total for requests that outlive the page. The part that is not used here is left for other
+   * scripts.
+   */
   keepaliveBytesMax: 60_000,
-  /** Bytes of JSON that are held for interactions without an answer. What comes then waits until there is room. */
+  /**
+   * The maximum number of bytes of JSON in the queue of unanswered interactions. Further interactions wait until there is
+   * room.
+   */
   interactionBytesQueuedMax: 16 * 1024 * 1024,
-  /** The service remembers a key for 24 hours from its first attempt, and a batch may be retried for minutes. */
+  /**
+   * How long a batch is kept for the next page. The service remembers a key for 24 hours after the first attempt. The 15
+   * minutes are a margin for a batch that is retried for several minutes.
+   */
   keptForMs: (24 * 60 - 15) * 60_000,
-  /** The change feed has a line every ten seconds: after this long without one the connection is dead. */
+  /** The change feed sends a line every ten seconds, so a connection that is silent for this long is dead. */
   changesSilenceMs: 45_000,
-  /** Bytes of an answer that is read whole. The longest is that of a replay: 50,000 records that failed again. */
+  /** The maximum number of concurrent downloads per table, and how long a download may go without receiving data. */
+  filesInFlightMax: 4,
+  downloadSilenceMs: 60_000,
+  /** The maximum number of files on one page of a table's file list, and in the whole list. */
+  lakeFilesPerPage: 10_000,
+  lakeFilesMax: 1_000_000,
+  /** How many times in a row a pull may restart because files have disappeared, without downloading any file in between. */
+  pullRestartsMax: 10,
+  /**
+   * The maximum size of a response that is read into memory. The longest possible response is for a replay in which 50,000
+   * records failed again.
+   */
   answerBytesMax: 64 * 1024 * 1024,
-  /** Characters of a line in a streamed answer. The service takes no record of more than 64 KiB. */
+  /** The maximum length of a line in a streamed response. The service accepts records of up to 64 KiB. */
   lineCharactersMax: 1024 * 1024,
-  /** A longer timeout makes timers fire at once. */
+  /** The longest timeout that timers support. Timers with a longer timeout fire immediately. */
   waitMaxMs: 2 ** 31 - 1,
 };

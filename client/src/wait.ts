@@ -1,6 +1,6 @@
 import { limits } from './limits.ts';
 
-/** Resolves after `ms`, or when `early` is aborted; rejects with the signal's reason as soon as it is aborted. */
+/** Resolves after `ms` or when `early` is aborted. Rejects with the reason of `signal` as soon as `signal` is aborted. */
 export function wait(ms: number, signal?: AbortSignal, early?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

@@ -36,7 +36,7 @@ async function storeCustomer(): Promise<string> {
   return customer_id;
 }
 
-it('the library asks, waits and reads what was collected', async () => {
+it('the library requests, waits and reads the collected records', async () => {
   const customerId = await storeCustomer();
   const { access_request_id: id } = await intake.accessRequests.request({ customerIds: [customerId] });
   await expect
@@ -61,7 +61,7 @@ it('the library asks, waits and reads what was collected', async () => {
     await expect(intake.accessRequests.request(people)).rejects.toThrow(TypeError);
 });
 
-it('the command writes a file that only its owner can read, and names nobody', async () => {
+it('the command writes a file that only its owner can read, and prints no id', async () => {
   const id = await storeCustomer();
   const run = () => runIntake(place, 'access', '--customer', id, '--output', 'person.ndjson');
   const { exitCode, stdout, stderr } = await run();
@@ -78,14 +78,14 @@ it('the command writes a file that only its owner can read, and names nobody', a
   ]);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   writeFileSync(path, 'mine');
-  expect((await run()).stderr).toBe('Error: person.ndjson: The file exists. Name a new one.\n');
+  expect((await run()).stderr).toBe('Error: person.ndjson: The file already exists. Specify a new one.\n');
   expect(readFileSync(path, 'utf8')).toBe('mine');
   const request = stderr.split(' ')[2] ?? '';
   const again = await runIntake(place, 'access', '--request', request);
   expect(again).toEqual({ exitCode: 0, stdout: lines.join('\n'), stderr: 'Records: 3\n' });
 });
 
-it('of somebody who is not stored the file is empty, and the command says so', async () => {
+it('for a person who is not stored the file is empty, and the command reports it', async () => {
   const args = ['access', '--user', 'nobody', '--customer', randomUUID(), '--output', 'person.ndjson'];
   const { exitCode, stderr } = await runIntake(place, ...args);
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Nothing is stored about this person.\n')]);
@@ -93,13 +93,13 @@ it('of somebody who is not stored the file is empty, and the command says so', a
 });
 
 it.each([
-  [[], 'Say --customer or --user'],
+  [[], 'Use --customer or --user'],
   [['--customer', 'jane'], '--customer is not a UUID.'],
   [['--user', ''], '--user is empty or too long.'],
-  [['jane'], 'Name the person with --customer or --user.'],
+  [['jane'], 'Specify the person with --customer or --user.'],
   [['--request', 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], '--request is not the id of an access request.'],
-  [['--request', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user', 'x'], 'Say --customer or --user'],
-])('%j is a mistake, and nothing is asked for', async (args, message) => {
+  [['--request', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user', 'x'], 'Use --customer or --user'],
+])('%j is a mistake, and nothing is requested', async (args, message) => {
   const { exitCode, stderr } = await runIntake(place, 'access', ...args, '--output', 'person.ndjson');
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
   expect(stderr).not.toContain('jane');
@@ -107,7 +107,7 @@ it.each([
   for await (const _ of intake.accessRequests.list()) expect.unreachable();
 });
 
-it('leaves no file if the download breaks off or the key may not ask', async () => {
+it('leaves no file if the download breaks off or the key lacks the permission', async () => {
   const request = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
   const hostile = await startHostileServer((outgoing, { url = '' }) => {
     if (!url.endsWith('/records'))

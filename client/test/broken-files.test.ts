@@ -23,7 +23,7 @@ beforeAll(async () => {
   server = await sharedServer();
 });
 
-// A command takes a second to start on a small machine.
+// The command takes a second to start on a small machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 let made = 0;
@@ -44,7 +44,7 @@ const csvOf = (tags: readonly { tag_id: string; name: string }[]) =>
 const stored = async (wanted: string) =>
   (await intake.data.overview()).find(({ type }) => type === wanted)?.records ?? 0;
 
-it('of a JSON file that breaks off everything before is uploaded; a whole one is resumed', async () => {
+it('of a truncated JSON file everything before is uploaded; a complete one is resumed', async () => {
   const tags = newTags(2_000);
   const whole = JSON.stringify(tags, null, 1);
   put('tags.json', whole.slice(0, -40));
@@ -53,7 +53,7 @@ it('of a JSON file that breaks off everything before is uploaded; a whole one is
   expect(exitCode).toBe(2);
   expect(stdout).toMatch(/tags\.json +tags +1,999 +1,999 +0/);
   expect(stderr).toMatch(
-    /^Error: tags\.json: record 2000 is cut off; .*\nWhat comes before is uploaded\. 1 more file was not begun\. .* --resume\.\n$/,
+    /^Error: tags\.json: record 2000 is cut off; .*\nEverything before it was uploaded\. 1 more file was not started\. .* --resume\.\n$/,
   );
   expect(await stored('tags')).toBe(1_999);
   const again = await runIntake(place, 'upload', '.', '--resume');
@@ -66,7 +66,7 @@ it('of a JSON file that breaks off everything before is uploaded; a whole one is
   expect(has('tags.json.journal')).toBe(false);
 });
 
-it('of a gzip file that breaks off every whole line is uploaded', async () => {
+it('of a truncated gzip file every complete line is uploaded', async () => {
   const packed = gzipSync(csvOf(newTags(3_000)));
   put('tags.csv.gz', packed.subarray(0, packed.length - 1_000));
   const { exitCode, stdout, stderr } = await runIntake(place, 'upload', 'tags.csv.gz', '--json');
@@ -80,7 +80,7 @@ it('of a gzip file that breaks off every whole line is uploaded', async () => {
   expect(check.stdout).toMatch(/tags\.csv\.gz +tags +2,9\d\d +0/);
 });
 
-it('every header is looked at before anything is sent', async () => {
+it('every header is checked before anything is sent', async () => {
   put('shops.csv', `shop_id,name,region\n${Object.values(newShop()).join(',')}\n`);
   put('tags.csv', 'Tag ID,name\n');
   put('transactions.csv', 'transaction_id,Shop ID\n');
@@ -94,7 +94,7 @@ it('every header is looked at before anything is sent', async () => {
   expect(has('shops.csv.journal')).toBe(false);
 });
 
-it('--resume is refused with another key, and names options as they were typed', async () => {
+it('--resume is refused with another key, and shows options as they were typed', async () => {
   put('tags.csv', csvOf(newTags(20_000)).replace('name', 'Label'));
   const map = ['--map', 'Label=name', '--decimal-comma'];
   const running = startIntake(place, 'upload', 'tags.csv', ...map);
@@ -114,15 +114,15 @@ it('--resume is refused with another key, and names options as they were typed',
   expect(await stored('tags')).toBe(20_000);
 });
 
-it('a disk that is full ends an upload, and --resume loses nothing', async () => {
+it('a full disk ends an upload, and --resume loses nothing', async () => {
   const rows = newTags(6_000).map(({ tag_id, name }, at) => `${tag_id},${name},${at % 2 ? 'maybe' : 'no'}\n`);
   put('tags.csv', `tag_id,name,is_deleted\n${rows.join('')}`);
-  // A limit on the size of files fails in the way of a full disk: with the first half of a write, then an error.
+  // Writing past a file size limit fails like a full disk: part of a write succeeds, and the next write fails.
   const command = `ulimit -f 200; exec ${process.execPath} ${mainFile} upload tags.csv`;
   const full = await promisify(execFile)('bash', ['-c', command], place).catch((error) => error);
   expect(full).toMatchObject({ code: 2, stdout: '' });
   expect(full.stderr).toMatch(
-    /tags\.csv\.failed\.\w+ cannot be written: .*\nWhat was answered .* --resume to continue\.\n$/,
+    /tags\.csv\.failed\.\w+ cannot be written: .*\nEverything that was answered .* --resume to continue\.\n$/,
   );
   const { exitCode, stdout } = await runIntake(place, 'upload', 'tags.csv', '--resume', '--json');
   expect(exitCode).toBe(1);
@@ -136,7 +136,7 @@ it('a disk that is full ends an upload, and --resume loses nothing', async () =>
   ).toEqual(ids);
 });
 
-it('what could not be converted is kept with its other fields converted, and says of a date that there is none', async () => {
+it('a record that could not be converted is kept with its other fields converted, with a message for a nonexistent date', async () => {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   put(
@@ -161,10 +161,10 @@ it('what could not be converted is kept with its other fields converted, and say
     amount: 'a lot',
     created: '2026-03-14T00:00:00Z',
   });
-  expect(kept[1].failed_reason).toContain('created: names no day or time that there is');
-  expect(kept[2].failed_reason).toContain('created: names a day that the calendar does not have');
+  expect(kept[1].failed_reason).toContain('created: is not a valid date or time in the format');
+  expect(kept[2].failed_reason).toContain('created: is not a day in the calendar');
   const check = await runIntake(place, 'check', 'sales.csv', ...options);
-  expect(check.stdout).toContain('sales.csv:4: created: names a day that the calendar does not have');
+  expect(check.stdout).toContain('sales.csv:4: created: is not a day in the calendar');
   const fixed = kept.map((record) => ({ ...record, amount: 7, created: '2026-02-28T09:00:00Z' }));
   put('sales.csv.failed.ndjson', fixed.map((record) => `${JSON.stringify(record)}\n`).join(''));
   const again = await runIntake(place, 'upload', 'sales.csv.failed.ndjson', '--type', 'transactions');

@@ -12,11 +12,11 @@ import { newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction, type NewInteraction } from '../src/index.ts';
 import { type Fate, startHttpProxy } from './support/http-proxy.ts';
 
-const executablePath = '/usr/bin/chromium';
+const executablePath = '/usr/bin/chromium-headless-shell';
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 
 describe.skipIf(!existsSync(executablePath))(
-  'the library in a browser (needs Debian’s chromium)',
+  'the library in a browser (needs headless Chromium)',
   { timeout: 240_000 },
   () => {
     let server: SharedServer;
@@ -24,14 +24,14 @@ describe.skipIf(!existsSync(executablePath))(
     let site: Server;
     let url: string;
     let key: string;
-    /** Answers 503 to this many requests before it lets them through. */
+    /** The number of requests that still get a 503 instead of being forwarded. */
     let refusals = 0;
-    /** The Idempotency-Key of each request that it was sent. */
+    /** The Idempotency-Key of each received request. */
     const seen: string[] = [];
-    /** Requests from the second on wait for this. */
+    /** All requests after the first one wait for this promise. */
     let held = Promise.resolve();
 
-    /** A site with the library on it, which hands its own /user-interactions on to the service. */
+    /** Starts a site that serves the library and forwards its own /user-interactions to the service. */
     beforeAll(async () => {
       server = await sharedServer();
       key = await server.createKey('browser');
@@ -80,7 +80,7 @@ describe.skipIf(!existsSync(executablePath))(
       site?.close();
     });
 
-    it('records interactions, and sends those that wait when the page is left', async () => {
+    it('records interactions, and sends waiting ones when the page is left', async () => {
       const intake = new Intake({ url: server.url, key });
       const shop = newShop();
       await intake.upload('shops', [shop]).finish();
@@ -107,7 +107,7 @@ describe.skipIf(!existsSync(executablePath))(
       const recorded = await record(1);
       if (!recorded) throw new Error('nothing was recorded');
       expect(await intake.interactions.get(recorded.interaction_id as string)).toEqual(recorded);
-      // The server asks them to wait for a minute.
+      // The 503 asks the page to wait for a minute before it retries.
       refusals = 1;
       await record(20);
       await expect.poll(() => refusals, { timeout: 60_000 }).toBe(0);
@@ -120,7 +120,7 @@ describe.skipIf(!existsSync(executablePath))(
       await expect.poll(count, { timeout: 60_000 }).toBe(21);
     });
 
-    /** The service on another origin than the page, and a browser key for the page. */
+    /** Returns a service on a different origin from the page, and a browser key for the page. */
     async function elsewhere() {
       const issued = await server.run(
         ...['keys', 'issue', '--organisation', server.slugOf('browser'), '--json'],
@@ -139,7 +139,7 @@ describe.skipIf(!existsSync(executablePath))(
 
     const here = async () => ({ service: url, pageKey: key, preflights: () => 0 });
 
-    it('a page on another origin records with a browser key, also when it is left before the first preflight', async () => {
+    it('a page on another origin records with a browser key, even if it is left before the first preflight', async () => {
       const intake = new Intake({ url: server.url, key });
       const shop = newShop();
       await intake.upload('shops', [shop]).finish();
@@ -169,7 +169,7 @@ describe.skipIf(!existsSync(executablePath))(
           const wrong = await outcome(client.record({ ...interaction, item_type: 'TREE' as 'SHOP' }));
           const reader = new page.Intake({ url, key, retryForMs: 0 });
           const read = await outcome(reader.data.get('shops', item_id));
-          // One request is under way; the others wait for it when the page is left.
+          // When the user leaves the page, one request is pending and the other interactions are waiting for it.
           for (let at = 0; at < 20; at++) void client.record(interaction).catch(() => {});
           return [one, other, wrong, read];
         },
@@ -178,7 +178,7 @@ describe.skipIf(!existsSync(executablePath))(
       const [one, other, ...refused] = results;
       expect(JSON.parse(one as string)).toMatchObject({ item_id: shop.shop_id, interaction_id: null });
       expect(JSON.parse(other as string)).toMatchObject({ interaction_id: null, created: null });
-      // The answer to another operation has no CORS, so the page cannot read it.
+      // Only operations that record interactions send CORS headers, so the page cannot read other responses.
       expect(refused).toEqual(['invalid_request', 'connection_failed']);
       await page.goto('about:blank');
       const count = async () => {
@@ -194,70 +194,74 @@ describe.skipIf(!existsSync(executablePath))(
     it.each([
       ['its own origin', here],
       ['another origin, with a browser key', elsewhere],
-    ])('what a closed tab had recorded on %s is stored once when the next page is loaded', async (_, to) => {
-      const { service, pageKey, preflights } = await to();
-      const intake = new Intake({ url: server.url, key });
-      const shop = newShop();
-      await intake.upload('shops', [shop]).finish();
-      const context = await browser.newContext();
-      const open = async () => {
-        const page = await context.newPage();
-        page.setDefaultTimeout(100_000);
-        await page.goto(url);
-        await page.waitForFunction(() => 'Intake' in window);
-        return page;
-      };
-      const first = await open();
-      const settled: string[] = [];
-      await first.exposeFunction('onSettled', (mark: string) => void settled.push(mark));
-      // The first request is answered; the tab is closed while the second waits for its answer.
-      let release = () => {};
-      held = new Promise((resolve) => {
-        release = resolve;
-      });
-      seen.length = 0;
-      await first.evaluate(
-        ({ url, key, item_id }) => {
-          const page = globalThis as unknown as { Intake: typeof Intake; onSettled(mark: string): void };
-          const client = new page.Intake({ url, key });
-          for (let at = 0; at < 1_200; at++)
-            client
-              .record({
-                interaction_type: 'SHARE',
-                item_type: 'SHOP',
-                item_id,
-                user_id: `mark ${at}`,
-                event_timestamp: 1_700_000_000,
-              })
-              .then(({ user_id }) => page.onSettled(user_id as string));
-        },
-        { url: service, key: pageKey, item_id: shop.shop_id },
-      );
-      await expect.poll(() => settled.length, { timeout: 60_000 }).toBeGreaterThan(0);
-      await expect.poll(() => seen.length, { timeout: 60_000 }).toBeGreaterThan(1);
-      const [answered, unanswered] = seen;
-      await first.close();
-      release();
-      expect(settled.length).toBeLessThan(1_200);
-      const second = await open();
-      const isKept = () => second.evaluate(() => Object.keys(localStorage).length);
-      expect(await isKept()).toBeGreaterThan(0);
-      await second.evaluate(
-        ({ url, key }) => void new (globalThis as unknown as { Intake: typeof Intake }).Intake({ url, key }),
-        { url: service, key: pageKey },
-      );
-      await expect.poll(isKept, { timeout: 60_000 }).toBe(0);
-      const all: Interaction[] = [];
-      for await (const one of intake.interactions.list({ item_id: shop.shop_id, limit: 1_000 }))
-        all.push(one);
-      expect(all).toHaveLength(1_200);
-      const marks = new Set(all.map(({ user_id }) => user_id));
-      expect(marks.size).toBe(1_200);
-      expect(settled.filter((mark) => !marks.has(mark))).toEqual([]);
-      expect(seen.filter((key) => key === answered)).toHaveLength(1);
-      expect(seen.filter((key) => key === unanswered).length).toBeGreaterThan(1);
-      expect(preflights()).toBeLessThanOrEqual(2);
-      await context.close();
-    });
+    ])(
+      'interactions that a closed tab had recorded on %s are stored once when the next page is loaded',
+      async (_, to) => {
+        const { service, pageKey, preflights } = await to();
+        const intake = new Intake({ url: server.url, key });
+        const shop = newShop();
+        await intake.upload('shops', [shop]).finish();
+        const context = await browser.newContext();
+        const open = async () => {
+          const page = await context.newPage();
+          page.setDefaultTimeout(100_000);
+          await page.goto(url);
+          await page.waitForFunction(() => 'Intake' in window);
+          return page;
+        };
+        const first = await open();
+        const settled: string[] = [];
+        await first.exposeFunction('onSettled', (mark: string) => void settled.push(mark));
+        // The first request is answered. The tab is closed while the second request is pending.
+        let release = () => {};
+        held = new Promise((resolve) => {
+          release = resolve;
+        });
+        seen.length = 0;
+        await first.evaluate(
+          ({ url, key, item_id }) => {
+            const page = globalThis as unknown as { Intake: typeof Intake; onSettled(mark: string): void };
+            const client = new page.Intake({ url, key });
+            for (let at = 0; at < 1_200; at++)
+              client
+                .record({
+                  interaction_type: 'SHARE',
+                  item_type: 'SHOP',
+                  item_id,
+                  user_id: `mark ${at}`,
+                  event_timestamp: 1_700_000_000,
+                })
+                .then(({ user_id }) => page.onSettled(user_id as string));
+          },
+          { url: service, key: pageKey, item_id: shop.shop_id },
+        );
+        await expect.poll(() => settled.length, { timeout: 60_000 }).toBeGreaterThan(0);
+        await expect.poll(() => seen.length, { timeout: 60_000 }).toBeGreaterThan(1);
+        const [answered, unanswered] = seen;
+        await first.close();
+        release();
+        expect(settled.length).toBeLessThan(1_200);
+        const second = await open();
+        const isKept = () => second.evaluate(() => Object.keys(localStorage).length);
+        expect(await isKept()).toBeGreaterThan(0);
+        await second.evaluate(
+          ({ url, key }) =>
+            void new (globalThis as unknown as { Intake: typeof Intake }).Intake({ url, key }),
+          { url: service, key: pageKey },
+        );
+        await expect.poll(isKept, { timeout: 60_000 }).toBe(0);
+        const all: Interaction[] = [];
+        for await (const one of intake.interactions.list({ item_id: shop.shop_id, limit: 1_000 }))
+          all.push(one);
+        expect(all).toHaveLength(1_200);
+        const marks = new Set(all.map(({ user_id }) => user_id));
+        expect(marks.size).toBe(1_200);
+        expect(settled.filter((mark) => !marks.has(mark))).toEqual([]);
+        expect(seen.filter((key) => key === answered)).toHaveLength(1);
+        expect(seen.filter((key) => key === unanswered).length).toBeGreaterThan(1);
+        expect(preflights()).toBeLessThanOrEqual(2);
+        await context.close();
+      },
+    );
   },
 );

@@ -22,7 +22,7 @@ beforeAll(async () => {
   server = await sharedServer();
 });
 
-// A command takes a second to start on a small machine, and a test starts up to sixteen.
+// The command takes a second to start on a small machine, and a test starts it up to sixteen times.
 vi.setConfig({ testTimeout: 240_000 });
 
 let made = 0;
@@ -44,7 +44,7 @@ function csvOf(records: readonly object[]): string {
     .join('');
 }
 
-it('says its version', async () => {
+it('prints its version', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   expect(await runIntake(place, '--version')).toMatchObject({
     exitCode: 0,
@@ -57,7 +57,7 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
   const { stdout } = await runIntake(place, '--help');
   const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name);
   expect(names).toEqual(
-    'login whoami fields map check upload status requests rejections export interactions changes report erase erasures access completion'.split(
+    'login whoami fields map check upload status requests rejections export interactions changes report pull erase erasures access completion'.split(
       ' ',
     ),
   );
@@ -68,7 +68,7 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
   const typo = await runIntake(place, 'upload', 'shops.csv', '--dryrun');
   expect(typo).toMatchObject({ exitCode: 2, stdout: '' });
   expect(typo.stderr).toBe(
-    'Error: There is no option --dryrun of intake upload. Did you mean --dry-run? See intake upload --help.\n',
+    'Error: intake upload has no option --dryrun. Did you mean --dry-run? See intake upload --help.\n',
   );
   const status = await runIntake(place, 'requests', '--status', '500');
   expect(status.stderr).toBe('Error: --status must be one of 200, 207, 400, not 500.\n');
@@ -78,7 +78,7 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
   );
 });
 
-it('login keeps address and key for the user alone; the environment goes first', async () => {
+it('login stores address and key only for the user; the environment takes precedence', async () => {
   const bare = { ...place, env: { XDG_CONFIG_HOME: place.cwd } };
   const before = await runIntake(bare, 'whoami');
   expect(before).toMatchObject({ exitCode: 2, stdout: '' });
@@ -90,11 +90,11 @@ it('login keeps address and key for the user alone; the environment goes first',
     (await feedIntake(bare, input, 'login', address)).stderr;
   const port = new URL(server.url).port;
   expect(await said(server.url, '\n')).toContain(
-    'There is no key on standard input. Give it as the first line',
+    'There is no key on standard input. Write it in the first line',
   );
   expect(await said(`127.0.0.1:${port}`)).toContain(`Write: intake login https://127.0.0.1:${port}`);
   expect(await said(`https://127.0.0.1:${port}`)).toContain('answers, but not with HTTPS');
-  expect(await said(`${server.url}/docs`)).toContain(`Leave out what follows the host: ${server.url}`);
+  expect(await said(`${server.url}/docs`)).toContain(`Use the address without a path: ${server.url}`);
   expect(existsSync(join(place.cwd, 'intake/config.json'))).toBe(false);
   expect(await feedIntake(bare, `${key}\n`, 'login', server.url)).toMatchObject({ exitCode: 0 });
   expect(statSync(join(place.cwd, 'intake/config.json')).mode & 0o777).toBe(0o600);
@@ -109,7 +109,7 @@ it('login keeps address and key for the user alone; the environment goes first',
   expect((await runIntake(elsewhere, 'whoami')).stderr).toContain('http://127.0.0.1:9');
 });
 
-it('uploads what others refer to first, whatever order the files are named in', async () => {
+it('uploads referenced types first, in whatever order the files are named', async () => {
   const shops = many(3, () => newShop());
   put('shops.csv', csvOf(shops));
   put('transactions.csv', csvOf(shops.map(({ shop_id }) => newTransaction(shop_id))));
@@ -131,7 +131,7 @@ it('uploads what others refer to first, whatever order the files are named in', 
   });
 });
 
-it('keeps failed records to be fixed and uploaded again, and says why they failed', async () => {
+it('keeps failed records to be fixed and uploaded again, with the reasons', async () => {
   const shop = newShop();
   const missing = randomUUID();
   put('shops.csv', csvOf([shop]));
@@ -186,7 +186,7 @@ it('reads standard input', async () => {
 it('Ctrl-C ends an upload, which --resume continues; not with another file or other options', async () => {
   const shops = many(30_000, () => newShop());
   put('shops.csv', csvOf(shops));
-  // All but the first request are held up until it has ended, so it cannot be through before.
+  // Holds all requests after the first one until the command has ended, so that the command cannot finish earlier.
   let isOver = false;
   const proxy = await startHttpProxy(server.url, async ({ body }) => {
     if (isOver || body.includes(shops[0]!.shop_id)) return 'pass';
@@ -214,7 +214,7 @@ it('Ctrl-C ends an upload, which --resume continues; not with another file or ot
   expect((await runIntake(place, 'upload', 'shops.csv', '--resume')).stderr).toContain('has changed');
 });
 
-it('tells what it waits for, and survives that the service is away', async () => {
+it('reports what it waits for, and survives an outage of the service', async () => {
   const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:9' } };
   put('shops.csv', csvOf([newShop()]));
   const running = startIntake(away, 'upload', 'shops.csv');
@@ -246,7 +246,7 @@ it('check finds offline what an upload would, with file, line and column', async
   expect((await runIntake(offline, 'check', 'nowhere.csv')).exitCode).toBe(2);
 });
 
-it('status, requests, rejections and export show what the service has', async () => {
+it('status, requests, rejections and export show the data of the service', async () => {
   const shop = newShop({ name: 'Bread, "fresh"' });
   const late = newShop();
   await intake.upload('shops', [shop]).finish();
@@ -284,7 +284,7 @@ it('status, requests, rejections and export show what the service has', async ()
   expect((await runIntake(place, 'export', 'shops', '--format', 'xml')).exitCode).toBe(2);
 });
 
-it('interactions tail prints the newest and follows, without those that are older', async () => {
+it('interactions tail prints the newest and follows, without older ones', async () => {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   const record = () =>
@@ -305,7 +305,7 @@ it('interactions tail prints the newest and follows, without those that are olde
   const next = await record();
   const last = await record();
   await isPrinted(last);
-  // What is asked for after that brings none of them again.
+  // Later polls must not print any of these interactions again.
   const end = await record();
   await isPrinted(end);
   running.kill('SIGINT');

@@ -17,14 +17,14 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(cwd, { recursive: true }));
 
-/** Prints what each shell offers for a line, a word to a line. */
+/** A script for each shell that prints the possible completions of a command line, one per line. */
 const programs: Readonly<Record<string, string>> = {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is for the shell.
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell expands it.
   bash: 'source ./script; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _intake; for word in "${COMPREPLY[@]}"; do echo "$word"; done',
-  // compadd works only while a line is typed, so what it would be given is printed.
+  // compadd works only during interactive completion, so print its arguments instead.
   zsh: [
     'compdef() { }; compadd() { print -l -- "$@" | grep -- "^$PREFIX"; }; _files() { ls | grep "^$PREFIX"; }',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is for the shell.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell expands it.
     '_describe() { print -l -- ${(P)2} | sed "s/:.*//" | grep "^$PREFIX"; }',
     'source ./script; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _intake',
   ].join('\n'),
@@ -50,7 +50,7 @@ it.each(['bash', 'zsh', 'fish'])(
     const { stdout } = await runIntake({ cwd, env: {} }, 'completion', shell);
     writeFileSync(join(cwd, 'script'), stdout);
     for (const [line, wanted] of lines) {
-      // The first argument after the program is the name of the shell, but for fish.
+      // Except in fish, the first argument after the program sets the shell's own name ($0).
       const args = shell === 'fish' ? line : [shell, ...line];
       const offered = await run(shell, ['-c', programs[shell] ?? '', ...args], { cwd });
       const words = offered.stdout
@@ -63,8 +63,8 @@ it.each(['bash', 'zsh', 'fish'])(
   120_000,
 );
 
-it('says which shells there are', async () => {
+it('lists the supported shells', async () => {
   expect((await runIntake({ cwd, env: {} }, 'completion', 'tcsh')).stderr).toBe(
-    'Error: Say bash, zsh or fish. See intake completion --help.\n',
+    'Error: Use bash, zsh or fish. See intake completion --help.\n',
   );
 });

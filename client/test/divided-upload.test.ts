@@ -3,7 +3,7 @@ import { startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newTag } from '../../test/support/new-records.ts';
 import { Intake, type RecordOf } from '../src/index.ts';
 
-it('divides a request where the operator allows fewer records or bytes', async () => {
+it('splits a request if the operator allows fewer records or bytes', async () => {
   const server = await startBuiltServer({ RECORDS_PER_REQUEST_MAX: '300', BODY_BYTES_MAX: '65536' });
   onTestFinished(() => server.stop());
   const intake = new Intake({ url: server.url, key: await server.createKey('client') });

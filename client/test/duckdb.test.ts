@@ -14,7 +14,7 @@ import { newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { startIntake } from './support/run-intake.ts';
 
-/** Exports are for analysis, so a program that others wrote has to find the types in them. */
+/** This file tests that DuckDB recognises the types in an export, because exports are used for analysis. */
 
 const run = promisify(execFile);
 let server: SharedServer;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   python = join(await installPythonTools('duckdb', requirements), 'python');
 }, 600_000);
 
-/** The rows of each query in one DuckDB, all values as text. */
+/** Runs the queries in one DuckDB process and returns their rows, with all values as text. */
 async function query(...queries: string[]): Promise<(string | null)[][][]> {
   const program = `import duckdb, json, sys
 duckdb.sql("set timezone = 'UTC'")

@@ -51,14 +51,14 @@ it('people are gone and refused when erase resolves, and swept soon after', asyn
   const viewAlone = await intake.record(viewBy({ user_id: 'seen together' }));
   const stranger = randomUUID();
 
-  // An open transaction holds the sweep back.
+  // An open transaction delays the sweep.
   const other = new Client({ connectionString: server.databaseUrl });
   await other.connect();
   onTestFinished(() => other.end());
   await other.query('begin');
   await other.query('select 1');
   const [erasure, ...rest] = await intake.erase({ customerIds: [customer_id, stranger, customer_id] });
-  if (!erasure || rest.length > 0) throw new Error('one erasure was asked for');
+  if (!erasure || rest.length > 0) throw new Error('one erasure was expected');
   const { erasure_id } = erasure;
   expect(erasure).toMatchObject({
     mode: 'anonymise',
@@ -118,7 +118,7 @@ it('a user is erased without being a customer; delete leaves nothing', async () 
   expect(await intake.interactions.get(theirs.interaction_id ?? '')).toMatchObject({ user_id: 'visitor-2' });
 });
 
-it('more than 5,000 ids are several requests, and no URL has one', async () => {
+it('more than 5,000 ids are several requests, and no URL contains one', async () => {
   const proxy = await startHttpProxy(server.url, () => 'pass');
   onTestFinished(proxy.close);
   const through = new Intake({ url: proxy.url, key });
@@ -161,7 +161,7 @@ it('an erasure whose answer was lost is sent again, and erases nothing more', as
   expect(rows.reduce((sum, one) => sum + (one.rows.customers ?? 0), 0)).toBe(1);
 });
 
-it('a list with a wrong id erases nobody, and the error does not name it', async () => {
+it('a list with a wrong id erases nobody, and the error does not contain it', async () => {
   const server = await startHostileServer(json(500, {}));
   onTestFinished(server.close);
   const careful = new Intake({ url: server.url, key, retryForMs: 0 });
@@ -170,7 +170,7 @@ it('a list with a wrong id erases nobody, and the error does not name it', async
     new TypeError('customerIds[6000] is not a UUID'),
   );
   await expect(careful.erase({ userIds: ['a', ''] })).rejects.toThrow(
-    /^userIds\[1\] is not a text of 1 to 255/,
+    /^userIds\[1\] is not a string of 1 to 255/,
   );
   await expect(careful.erase({ userIds: ['😀'.repeat(256)] })).rejects.toThrow(TypeError);
   await expect(careful.erase({ customer_ids: ids } as never)).rejects.toThrow(
@@ -183,7 +183,7 @@ it('a list with a wrong id erases nobody, and the error does not name it', async
   expect(server.seen).toEqual([]);
 });
 
-it('a key without the permission erases nobody; an answer of another form is an error', async () => {
+it('a key without the permission erases nobody; an unexpected answer is an error', async () => {
   const usual = new Intake({ url: server.url, key: await server.createKey('erasing') });
   const denied = { code: 'missing_permission', permission: 'data:erase' };
   await expect(usual.erase({ userIds: ['a'] })).rejects.toMatchObject(denied);

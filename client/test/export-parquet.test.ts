@@ -14,7 +14,9 @@ import { readAll } from './files/support.ts';
 import { peakMegabytesOf } from './support/peak-memory.ts';
 import { type Place, runIntake, startIntake } from './support/run-intake.ts';
 
-/** More of them show that memory is bounded: ROWS=1000000 npx vitest run client/test/export-parquet.test.ts */
+/**
+ * The number of rows. To see that memory use is bounded, run: ROWS=1000000 npx vitest run client/test/export-parquet.test.ts
+ */
 const rows = Number(process.env.ROWS ?? 11_000);
 
 let server: SharedServer;
@@ -77,7 +79,7 @@ async function exportTo(place: Place, type: string, ...options: string[]) {
   return { exitCode, stderr, path };
 }
 
-it('an export as Parquet has times as timestamps and amounts as decimals, and breaks off where they do not fit', async () => {
+it('an export as Parquet has times as timestamps and amounts as decimals, and ends with an error if they do not fit', async () => {
   const key = await server.createKey('parquet-types');
   const intake = new Intake({ url: server.url, key });
   const cwd = mkdtempSync(join(tmpdir(), 'intake-export-'));
@@ -85,7 +87,7 @@ it('an export as Parquet has times as timestamps and amounts as decimals, and br
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   const sale = (fields: object) => ({ ...newTransaction(shop.shop_id), ...fields });
-  // More digits than a double computes with: 12345678901.123457 has to come back as it was.
+  // 12345678901.123457 has more digits than double arithmetic preserves, but it must not change.
   const sales = [
     sale({ amount: 12_345_678_901.123457, discount_value: -0.000000001 }),
     sale({ amount: 1e20 }),
@@ -146,7 +148,7 @@ it('an export of interactions as Parquet has the instant of each, however it was
   ];
   expect(sent.map(({ event_timestamp }) => event_timestamp).toReversed()).toEqual(times);
   const rows = await parquetReadObjects({ file: new Uint8Array(readFileSync(path)).buffer });
-  // Dates have milliseconds.
+  // JavaScript dates have only milliseconds, so the microseconds are lost.
   expect(rows.map(({ event_time }) => event_time).toReversed()).toEqual(times.map((time) => new Date(time)));
   const again = await runIntake(place, 'upload', 'interactions.parquet');
   expect(again).toMatchObject({ exitCode: 0 });

@@ -10,7 +10,7 @@ import { type Answer, json, startHostileServer } from './support/hostile-server.
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
-/** What the command and the library conclude from answers that are wrong, partial or come in an unusual order. */
+/** This file tests how the command and the library handle answers that are wrong, incomplete or in an unusual order. */
 
 const key = 'intake_0123456789abcdef_secret';
 let cwd: string;
@@ -41,7 +41,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-/** The command sends 2,000 records in a request. */
+/** Writes enough shops for this many requests. The command sends 2,000 records per request. */
 function putShops(requests: number): void {
   const rows = Array.from({ length: 2_000 * requests }, () => `${randomUUID()},a,GB`);
   writeFileSync(join(cwd, 'shops.csv'), `shop_id,name,region\n${rows.join('\n')}\n`);
@@ -54,7 +54,7 @@ const stored = json(200, {
 });
 const unauthorized = json(401, { code: 'unauthorized', message: 'no' });
 
-/** What the command may say of an upload of which a part is stored, and that --resume has its journal. */
+/** Checks that the command reports a partly stored upload, and that the journal for --resume exists. */
 async function expectResumable(place: Place): Promise<void> {
   const { exitCode, stderr } = await runIntake(place, 'upload', 'shops.csv');
   expect(exitCode).toBe(2);
@@ -90,7 +90,7 @@ it('and one of which it stores the others afterwards', async () => {
   const { place } = await start((outgoing, incoming) => {
     if (++requests > 1) held.push(() => stored(outgoing, incoming));
     else unauthorized(outgoing, incoming);
-    // Long after the refusal has arrived.
+    // Answer the held requests long after the refusal has arrived.
     if (requests === 3) setTimeout(() => held.forEach((answer) => void answer()), 300);
   });
   await expectResumable(place);
@@ -108,7 +108,7 @@ it('nothing is stored of an upload if Intake refuses the key each time', async (
   putShops(8);
   const { place, seen } = await start(unauthorized);
   const { stderr } = await runIntake(place, 'upload', 'shops.csv');
-  expect(stderr).toContain('Nothing of shops.csv was stored.');
+  expect(stderr).toContain('Nothing in shops.csv was stored.');
   expect(existsSync(join(cwd, 'shops.csv.journal'))).toBe(false);
   expect(seen.length).toBeGreaterThan(1);
 });
@@ -124,7 +124,7 @@ it('a replay waits for its turn', async () => {
   expect(answers.at(-1)).toEqual(done);
 });
 
-it('the command says once that its replay waits for another one', async () => {
+it('the command reports once that its replay waits for another one', async () => {
   const done = { batches: [{ status: 200, data: { counts } }], remaining: 0, next_cursor: null };
   const bodies: object[] = [busy, busy, done];
   const { place } = await start((...exchange) => json(200, bodies.shift())(...exchange));
@@ -135,12 +135,12 @@ it('the command says once that its replay waits for another one', async () => {
   });
 });
 
-it('a replay that does not get its turn says that another one is running', async () => {
+it('a replay that does not get its turn reports that another one is running', async () => {
   setLimit('backoffFirstMs', 1);
   const { intake, seen } = await start(json(200, busy));
   await expect(collect(intake.rejections.replay())).rejects.toMatchObject({
     code: 'replay_running',
-    message: expect.stringMatching(/^Another replay of this type is running/),
+    message: expect.stringMatching(/^Another replay of this type is still running/),
   });
   expect(seen).toHaveLength(limits.replayTurnsMax + 2);
 });
@@ -154,7 +154,7 @@ it.each([
 ])('a removal that is answered with %j ends', async (body) => {
   let requests = 0;
   const { intake } = await start((...exchange) =>
-    // Ends a client that would ask for ever.
+    // Stop a client that would otherwise continue forever.
     json(++requests > 50 ? 400 : 200, body)(...exchange),
   );
   await expect(intake.rejections.discard()).rejects.toMatchObject({ code: 'unexpected_answer' });

@@ -13,7 +13,7 @@ import { type ChangeEvent, Intake } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Place, startIntake } from './support/run-intake.ts';
 
-/** The change feed and the report, by the library and by the command. */
+/** This file tests the change feed and the report, with the library and with the command. */
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   server = await sharedServer();
 });
 
-/** Stands between the client and the service, and can cut or silence every connection. */
+/** Starts a tunnel between the client and the service. The tunnel can cut or stall every connection. */
 async function startTunnel(url: string) {
   const sockets = new Set<Socket>();
   const { hostname, port } = new URL(url);
@@ -53,7 +53,7 @@ async function startTunnel(url: string) {
   return { url: `http://127.0.0.1:${(tunnel.address() as AddressInfo).port}`, cut, silence };
 }
 
-it('changes come in order, each with a cursor, and go on where a connection broke or fell silent', async () => {
+it('changes arrive in order, each with a cursor, and continue where a connection broke or fell silent', async () => {
   const key = await server.createKey('feed');
   const intake = new Intake({ url: server.url, key });
   const tunnel = await startTunnel(server.url);
@@ -80,7 +80,7 @@ it('changes come in order, each with a cursor, and go on where a connection brok
   }
   left.abort(new Error('left'));
   await ended;
-  // A line that had arrived when its connection broke may come again.
+  // If a connection breaks after a line has arrived, the line may be sent again.
   expect([...new Set(ids())]).toEqual(tags.map(({ tag_id }) => tag_id));
   expect(seen.every(({ cursor }) => /^\d+-/.test(cursor))).toBe(true);
   const half = seen.findIndex((event) => event.type && event.id === tags[19]?.tag_id);
@@ -90,7 +90,7 @@ it('changes come in order, each with a cursor, and go on where a connection brok
   }
 });
 
-it('a cursor that the service did not make is an error, not another attempt', async () => {
+it('a cursor that the service did not issue is an error, without a retry', async () => {
   const intake = new Intake({ url: server.url, key: await server.createKey('cursors') });
   const read = async () => {
     for await (const _ of intake.changes({ after: 'made up' })) return;
@@ -165,7 +165,7 @@ it('interactions that have expired are reported by the library and by the comman
   expect(JSON.parse((await following.ended).stdout)).toEqual(seen[1]);
 });
 
-it('uploads interactions of the past, cut into requests, each stored once', async () => {
+it('uploads interactions of the past, split into requests, each stored once', async () => {
   const intake = new Intake({ url: server.url, key: await server.createKey('history') });
   const tag = newTag();
   await intake.upload('tags', [tag]).finish();

@@ -11,7 +11,7 @@ import { type Answer, endless, json, startHostileServer } from './support/hostil
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { type Ended, type Place, runIntake } from './support/run-intake.ts';
 
-/** What a server that is broken or means harm can do to the library and the command. */
+/** This file tests what a broken or malicious server can do to the library and the command. */
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -45,7 +45,10 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-/** Changes the title, clears the screen in one byte and in two, turns the direction of text, and begins a line. */
+/**
+ * This text sets the title, clears the screen with one-byte and two-byte escapes, reverses the text direction, and starts a
+ * new line.
+ */
 const nasty = 'nice\u001b]0;owned\u0007\u009b2J\u001b[2J\u202egnp.exe\u2028\rOk\nError: all is well';
 const escapedNasty =
   'nice\\u001b]0;owned\\u0007\\u009b2J\\u001b[2J\\u202egnp.exe\\u2028\\u000dOk\\u000aError: all is well';
@@ -78,7 +81,7 @@ it('no escape sequence or line of a service gets through', async () => {
     permission: nasty,
     details: [{ field: nasty, code: nasty, message: nasty }],
   };
-  // A header cannot have more than this byte of it.
+  // This is the only unsafe character that can occur in a header.
   const wrong = await start(json(400, error, { 'x-request-id': 'a\u009b2Jb' }));
   for (const args of [['status'], ['export', 'shops']]) {
     const ended = await runIntake(wrong.place, ...args);
@@ -124,7 +127,7 @@ it('nor one in a file or its name', async () => {
   expect(refused.stderr.match(/^Error/gm)).toHaveLength(1);
 });
 
-it.skipIf(!hasTerminal)('a terminal gets escapes for them, a file gets the bytes', async () => {
+it.skipIf(!hasTerminal)('a terminal gets them escaped, a file gets the bytes', async () => {
   const lines = `${JSON.stringify({ shop_id: randomUUID(), name: `\u009b2J\u202e${nasty}` })}\n`;
   const server = await start((outgoing) =>
     outgoing.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(lines),
@@ -235,15 +238,15 @@ it('pages and exports that repeat themselves end', async () => {
   });
 });
 
-it('a key that is not accepted has stored nothing, and the upload says so', async () => {
+it('a refused key has stored nothing, and the upload reports that', async () => {
   const { place } = await start(json(401, { code: 'unauthorized', message: 'no' }));
   put('shops.csv', `shop_id,name,region\n${randomUUID()},a,GB\n`);
   const { exitCode, stderr } = await runIntake(place, 'upload', 'shops.csv');
   expect(exitCode).toBe(2);
   expect(stderr).toBe(
-    'Error: The service does not accept the API key. Run intake login, or correct INTAKE_KEY.\nNothing of shops.csv was stored.\n',
+    'Error: The service does not accept the API key. Run intake login, or correct INTAKE_KEY.\nNothing in shops.csv was stored.\n',
   );
-  // It names the old key, and the next attempt will have another.
+  // A journal would contain the old key's id, which is useless because the next attempt will use a different key.
   expect(existsSync(join(cwd, 'shops.csv.journal'))).toBe(false);
 });
 
@@ -257,7 +260,7 @@ it('a Retry-After of years ends the request instead', async () => {
   }
 });
 
-it('an answer of another form is an error of the service, not of the program', async () => {
+it('an unexpected answer is an error of the service, not of the program', async () => {
   const bodies = [null, [], {}, 'text', { batches: [null] }, { batches: [{ status: 200 }] }, { types: 1 }];
   for (const body of bodies) {
     const { intake } = await start(json(200, body));
@@ -287,7 +290,7 @@ it('an answer of another form is an error of the service, not of the program', a
   );
 });
 
-it('interactions of a batch whose answer is not one fail each', async () => {
+it('interactions of a batch with an invalid answer each fail', async () => {
   const good = {
     counts: { ...counts, received: 2 },
     errors: [],

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { many } from '../../test/support/new-records.ts';
 import { IdSet } from '../src/uploading/id-set.ts';
 
-it('a set of ids knows each with its last batch, whatever its case, and whether it meets another', () => {
+it('a set of ids knows each with its last batch, ignoring case, and whether it overlaps another', () => {
   const ids = many(20_000, () => randomUUID());
   const set = new IdSet();
   for (const [at, id] of ids.entries()) set.add(id, at % 7);

@@ -15,7 +15,9 @@ import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { type Place, runIntake, startIntake } from './support/run-intake.ts';
 
-/** Files of interactions, which have no ids: sent twice, they would be stored twice. */
+/**
+ * This file tests uploading interactions from files. Interactions have no ids, so sending them twice would store them twice.
+ */
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -52,7 +54,7 @@ async function countOf(): Promise<number> {
   return types.find(({ type }) => (type as string) === 'interactions')?.records ?? 0;
 }
 
-it('a CSV of interactions is mapped, converted and uploaded after what it refers to', async () => {
+it('a CSV of interactions is mapped, converted and uploaded after its references', async () => {
   put('shops.csv', 'shop_id,name,region\nS1,Bakery,GB\n');
   put('tags.csv', 'tag_id,name\nS1,vegan\n');
   put(
@@ -114,7 +116,7 @@ it('an export as NDJSON or CSV has every interaction, newest first, and can be u
   const exported: Interaction[] = lines.map((line) => JSON.parse(line));
   const ids = exported.map(({ interaction_id }) => interaction_id);
   expect(ids).toEqual(ids.toSorted().toReversed());
-  // Requests are under way at the same time, so they may be received in another order.
+  // Requests are sent concurrently, so interactions may be stored in a different order from the file.
   const times = exported.map(({ event_timestamp }) => Number(event_timestamp)).sort((a, b) => a - b);
   expect(times).toEqual(many(2_500, (at) => at + 1));
   const { stdout } = await runIntake(place, 'export', 'interactions', '--format', 'csv');
@@ -131,7 +133,7 @@ it('an export as NDJSON or CSV has every interaction, newest first, and can be u
 
 const header = 'interaction_type,item_type,item_id,event_timestamp\n';
 
-/** Uploads 9,000 rows; the answer to the third request is lost, and the command killed. */
+/** Uploads 9,000 rows. The response to the third request is lost, and then the command is killed. */
 async function interrupted() {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
@@ -148,7 +150,7 @@ async function interrupted() {
   });
   const through = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
   const running = startIntake(through, 'upload', 'interactions.csv');
-  // Head, at least three requests sent, two answered.
+  // Wait until all valid rows are stored and the journal has two answered requests.
   await expect.poll(countOf, { timeout: 60_000 }).toBe(8_910);
   while (linesOf('interactions.csv.journal').filter((line) => line.includes('"done"')).length < 2)
     await sleep(5);
@@ -173,7 +175,7 @@ it('an upload whose answers were lost is resumed, and nothing is stored twice', 
   await proxy.close();
 });
 
-it('a day later an upload whose answers were lost is not resumed, because its keys are forgotten', async () => {
+it('a day later an upload whose answers were lost is not resumed, because its keys have expired', async () => {
   const { proxy, through } = await interrupted();
   const hours = (count: number) => {
     const aged = linesOf('interactions.csv.journal').map((line) => {
@@ -201,7 +203,7 @@ it('a day later an upload whose answers were lost is not resumed, because its ke
   await proxy.close();
 });
 
-it('a file that breaks off is continued when it is whole, and refused when it is another', async () => {
+it('a truncated file is continued when it is complete, and refused when it is another', async () => {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   const rows = many(12_000, (at) => `PAGE_VIEW,SHOP,${shop.shop_id},${at + 1}\n`);
@@ -209,7 +211,7 @@ it('a file that breaks off is continued when it is whole, and refused when it is
   writeFileSync(join(place.cwd, 'interactions.csv.gz'), whole.subarray(0, whole.length / 2));
   const broken = await runIntake(place, 'upload', 'interactions.csv.gz');
   expect(broken).toMatchObject({ exitCode: 2 });
-  expect(broken.stderr).toContain('Replace the file by a whole one and run the same command with --resume.');
+  expect(broken.stderr).toContain('Replace the file with a complete one and run the same command');
   const before = await countOf();
   expect(before).toBeGreaterThan(1_000);
   writeFileSync(join(place.cwd, 'interactions.csv.gz'), gzipSync(header + rows.toReversed().join('')));
@@ -230,7 +232,7 @@ it('a file that breaks off is continued when it is whole, and refused when it is
   expect(existsSync(join(place.cwd, 'interactions.csv.gz.journal'))).toBe(false);
 });
 
-it('a request is not sent again after the time until which its key is remembered', async () => {
+it('a request is not sent again after its key has expired', async () => {
   const proxy = await startHttpProxy(server.url, () => 'cut after');
   const connection = new Connection({ url: proxy.url, key });
   const body = JSON.stringify({ records: [] });
@@ -242,7 +244,7 @@ it('a request is not sent again after the time until which its key is remembered
   await proxy.close();
 });
 
-it('NDJSON may have keys, and the summary names the key of a missing record', async () => {
+it('NDJSON may have keys, and the summary shows the key of a missing record', async () => {
   await intake.upload('shops', [newShop({ shop_id: deriveId('shops', ['7']) })]).finish();
   const lines = [
     { interaction_type: 'SHARE', item_type: 'SHOP', item_id: 7, event_timestamp: 1 },

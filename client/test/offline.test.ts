@@ -7,7 +7,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
-/** What people stumble over before they reach a service. */
+/** This file tests typical user errors that are found before the service is reached. */
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -28,13 +28,13 @@ it('all problems of all files are listed at once', async () => {
   put('sales.csv', '');
   const { exitCode, stderr } = await runIntake(place, 'check', '.', 'nowhere.csv');
   expect(exitCode).toBe(2);
-  expect(stderr).toContain('sales.csv: its name says no type');
+  expect(stderr).toContain('sales.csv: its name contains no type');
   expect(stderr).toContain('nowhere.csv: there is no such file');
   expect(stderr).toContain(`column "Shop ID" is not a field of shops; did you mean shop_id?`);
-  expect(stderr).toContain('tags.csv: no column is tag_id');
+  expect(stderr).toContain('tags.csv: no column matches tag_id');
 });
 
-it('all problems of a row are listed at once, also those behind a cell that cannot be converted', async () => {
+it('all problems of a row are listed at once, including those after a cell that cannot be converted', async () => {
   put('transactions.csv', `transaction_id,shop_id,region,savings,amount\n${id(1)},S1,England,a lot,-5\n`);
   const { exitCode, stdout } = await runIntake(place, 'check', 'transactions.csv', '--json');
   expect(exitCode).toBe(1);
@@ -51,15 +51,15 @@ it('--map of a column that no file has is an error', async () => {
   const options = ['--map', 'Tag=tag_id', '--map', 'Shop Id=shop_id', '--map', 'Country=region'];
   const { exitCode, stderr } = await runIntake(place, 'check', '.', ...options);
   expect(exitCode).toBe(2);
-  expect(stderr).toContain('--map names the column "Shop Id", which no file has; did you mean "Shop ID"?');
+  expect(stderr).toContain('--map refers to the column "Shop Id", which no file has; did you mean "Shop ID"');
   expect(stderr).toContain(
-    '--map names the column "Country", which no file has; the columns are "Shop ID", "name", "region", "Tag"',
+    '--map refers to the column "Country", which no file has; the columns are "Shop ID", "name", "region", "Tag"',
   );
   const good = await runIntake(place, 'check', '.', '--map', 'Tag=tag_id', '--map', 'Shop ID=shop_id');
   expect(good).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-it('names what a folder has that is not uploaded', async () => {
+it('lists the files of a folder that are not uploaded', async () => {
   put('shops.csv', `shop_id,name,region\n${id(1)},Bakery,GB\n`);
   put('notes.txt', '');
   mkdirSync(join(place.cwd, 'old'));
@@ -68,7 +68,7 @@ it('names what a folder has that is not uploaded', async () => {
   expect(stderr).toBe('Skipped: notes.txt (not a format that can be read), old (a folder)\n');
 });
 
-it('says which encoding it has detected', async () => {
+it('reports the detected encoding', async () => {
   put('shops.csv', Buffer.from(`shop_id,name,region\n${id(1)},Bäckerei,DE\n`, 'latin1'));
   const { exitCode, stderr } = await runIntake(place, 'check', 'shops.csv');
   expect(exitCode).toBe(0);
@@ -79,16 +79,16 @@ it('says which encoding it has detected', async () => {
   });
 });
 
-it('check reports ids that several records have, also in several files, and does not fail', async () => {
+it('check reports ids that several records share, even in several files, and does not fail', async () => {
   const row = (at: number) => `${id(at)},Bakery,GB\n`;
   put('shops_1.csv', `shop_id,name,region\n${row(1)}${row(2)}${row(1).toUpperCase()}`);
   put('shops_2.csv', `shop_id,name,region\n${row(3)}${row(2)}${row(4)}`);
   const { exitCode, stdout } = await runIntake(place, 'check', '.');
   expect(exitCode).toBe(0);
   expect(stdout).toContain(
-    'shops_1.csv:4: shop_id: is the id of line 2 too, so this record would replace that one',
+    'shops_1.csv:4: shop_id: is also the id of line 2, so this record would replace that one',
   );
-  expect(stdout).toContain('shops_2.csv:3: shop_id: is the id of shops_1.csv:3 too');
+  expect(stdout).toContain('shops_2.csv:3: shop_id: is also the id of shops_1.csv:3');
   expect(stdout).toMatch(/Repeated ids\nshops_1\.csv +shops +3 +0 +1\nshops_2\.csv +shops +3 +0 +1\n/);
   const json = await runIntake(place, 'check', 'shops_1.csv', '--json');
   expect(JSON.parse(json.stdout)).toMatchObject({ line: 4, column: 'shop_id', code: 'repeated_id' });
@@ -114,14 +114,14 @@ it('fields lists the fields of a type', async () => {
   );
 });
 
-it('map writes a mapping file, which upload and check take once it is edited', async () => {
+it('map writes a mapping file, which upload and check accept once it is edited', async () => {
   mkdirSync(join(place.cwd, 'till'));
   put('till/shops.csv', 'Shop-ID,Name,Country,Colour\nS001,Bakery,GB,red\n');
   put('till/tags.ndjson', `{"id":"${id(1)}","name":"vegan"}\n`);
   const made = await runIntake(place, 'map', 'till');
   expect(made).toMatchObject({ exitCode: 0 });
   expect(made.stdout).toContain('intake check till --mapping till/mapping.json');
-  expect(made.stdout).toContain('shops: no column is region');
+  expect(made.stdout).toContain('shops: no column matches region');
   const mapping = JSON.parse(readFileSync(join(place.cwd, 'till/mapping.json'), 'utf8'));
   expect(mapping).toEqual({
     shops: {
@@ -136,5 +136,5 @@ it('map writes a mapping file, which upload and check take once it is edited', a
   expect(checked).toMatchObject({ exitCode: 0, stderr: '' });
   const again = await runIntake(place, 'map', 'till');
   expect(again).toMatchObject({ exitCode: 2 });
-  expect(again.stderr).toContain('till/mapping.json exists already. Remove it');
+  expect(again.stderr).toContain('till/mapping.json already exists. Remove it');
 });

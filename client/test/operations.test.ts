@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { Intake, type ResourceType, resourceTypes } from '../src/index.ts';
 import { startHostileServer } from './support/hostile-server.ts';
 
-/** Every operation of the API has a method in the library. */
+/** This file checks that the library has a method for every API operation. */
 
 const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 const operations = Object.entries<Record<string, { operationId?: string }>>(description.paths).flatMap(
@@ -27,7 +27,7 @@ const methodsOf = (type: ResourceType): Record<string, Method> => ({
   [`list-${type}`]: (intake) => first(intake.data.list(type)),
   [`get-${typeOfGet(type)}`]: (intake) => intake.data.get(type, id),
 });
-/** An operation on one record is named in the singular. */
+/** An operation on a single record has a singular name. */
 const typeOfGet = (type: string) =>
   operations
     .find(({ path, method }) => method === 'GET' && path.startsWith(`/v1/data/${type}/`))
@@ -48,6 +48,9 @@ const methods: Readonly<Record<string, Method>> = {
   'list-interactions': (intake) => first(intake.interactions.list()),
   'upload-interactions': (intake) => intake.interactions.upload([interaction]).finish(),
   'get-interaction': (intake) => intake.interactions.get(id),
+  'get-lake': (intake) => intake.lake.tables(),
+  'list-lake-files': (intake) => first(intake.lake.files(id)),
+  'download-lake-file': (intake) => intake.lake.open(id, id),
   'report-recommendations': (intake) => first(intake.reports.recommendations()),
   'erase-people': (intake) => intake.erase({ customerIds: [id] }),
   'list-erasures': (intake) => first(intake.erasures.list()),
@@ -63,7 +66,7 @@ const methods: Readonly<Record<string, Method>> = {
   'health-ready': (intake) => intake.health.ready(),
 };
 
-it('has operations to look at', () => {
+it('there are operations to check', () => {
   expect(operations.length).toBeGreaterThan(50);
 });
 
@@ -75,17 +78,17 @@ it.each(operations)(
       throw new Error(`the library has no method for ${operationId}: add one, and name it in this test`);
     const asked: string[] = [];
     const server = await startHostileServer((outgoing, { method, url = '' }) => {
-      asked.push(`${method} ${url.split('?', 1)[0]?.replace(id, '{id}')}`);
+      asked.push(`${method} ${url.split('?', 1)[0]?.replaceAll(id, '{id}')}`);
       outgoing.writeHead(404).end();
     });
     onTestFinished(server.close);
     const intake = new Intake({ url: server.url, key: 'intake_0_0' });
     await expect(call(intake)).rejects.toMatchObject({ status: 404 });
-    expect(asked).toEqual([`${method} ${path.replace(/\{\w+\}/, '{id}')}`]);
+    expect(asked).toEqual([`${method} ${path.replace(/\{\w+\}/g, '{id}')}`]);
   },
 );
 
-it('a type that does not exist is an error that names those that do', () => {
+it('an unknown type is an error that lists the known ones', () => {
   const intake = new Intake({ url: 'http://127.0.0.1:9', key: 'intake_0_0' });
   const message = /^There is no record type "shop"\. The types are customers, .*student-favourites\.$/;
   const wrong = 'shop' as 'shops';

@@ -15,7 +15,7 @@ const client = fileURLToPath(new URL('..', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { version } = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 
-/** Node 20 where it is Debian's or its own package's. */
+/** Node 20, either from Debian or from Node's own package. */
 const debianNode = '/usr/bin/node';
 
 let server: SharedServer;
@@ -24,16 +24,16 @@ let project: string;
 let installed: string;
 let tarball: string;
 
-/** Packs and installs the client outside the clone as the guide says. */
+/** Packs the client and installs it outside the checkout, as the guide describes. */
 beforeAll(async () => {
   server = await sharedServer();
   folder = mkdtempSync(join(tmpdir(), 'intake-package-'));
   project = join(folder, 'my-project');
   mkdirSync(project);
-  const guide = readFileSync(join(root, 'docs/uploading.md'), 'utf8');
+  const guide = readFileSync(join(root, 'docs/uploading/index.md'), 'utf8');
   const [, installing = ''] = /^```bash\n(.*?)^```$/ms.exec(guide) ?? [];
   expect(installing).toContain('npm install');
-  // The program is built, and building it again would take it away from the other tests.
+  // Skip the build, because the program is already built and a rebuild would temporarily remove it for other tests.
   const script = installing.replace('npm run build\n', '').replaceAll('~/my-project', project);
   const flags = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' };
   const { stdout } = await run('bash', ['-euc', script], { cwd: root, env: { ...process.env, ...flags } });
@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it('publint has nothing to say about the packed tarball', async () => {
+it('publint reports nothing about the packed tarball', async () => {
   const { messages } = await publint({
     strict: true,
     pack: { tarball: new Uint8Array(readFileSync(tarball)).buffer },
@@ -53,9 +53,9 @@ it('publint has nothing to say about the packed tarball', async () => {
   expect(messages).toEqual([]);
 });
 
-it('its types are found by every way of resolving modules that can load it', async () => {
+it('its types are found by every module resolution that can load it', async () => {
   const attw = join(root, 'node_modules/.bin/attw');
-  // It is an ES module only: CommonJS loads it since Node 20.19, and Node 10's way of resolving knows no exports.
+  // The package is ESM only. CommonJS can load it since Node 20.19, and Node 10 resolution does not support `exports`.
   await run(attw, [tarball, '--profile', 'esm-only']);
 });
 
@@ -74,14 +74,14 @@ it('works from an empty folder and plain JavaScript, without its dependencies', 
      console.log(JSON.stringify([counts.created, failed[0].index, error instanceof IntakeError, error.code]));`,
   );
   const env = { PATH: process.env.PATH, INTAKE_URL: server.url, INTAKE_KEY: key };
-  // The oldest Node that is promised is there on some machines only.
+  // The oldest supported Node is installed only on some machines.
   for (const node of [process.execPath, ...(existsSync(debianNode) ? [debianNode] : [])]) {
     const { stdout } = await run(node, ['main.mjs'], { cwd: join(folder, 'app'), env });
     expect(JSON.parse(stdout), node).toEqual([1, 1, true, 'record_not_found']);
   }
 });
 
-it('has types that a wrong field does not pass', async () => {
+it('has types that reject a wrong field', async () => {
   const app = join(folder, 'app');
   writeFileSync(
     join(app, 'right.ts'),
@@ -102,7 +102,7 @@ it('has types that a wrong field does not pass', async () => {
   expect(stdout).toContain("'nam' does not exist");
 });
 
-it('is installed as the guide says, and the command and the library work there', async () => {
+it('is installed as in the guide, and the command and the library work there', async () => {
   expect(installed).toBe(version);
   const key = await server.createKey('installed');
   const env = { ...process.env, INTAKE_URL: server.url, INTAKE_KEY: key };

@@ -11,7 +11,10 @@ import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { runIntake } from './support/run-intake.ts';
 
-/** An organisation that may store nothing more: waiting does not help, so neither the library nor the command tries again. */
+/**
+ * This file tests that neither the library nor the command retries when an organisation has reached its quota, because
+ * waiting does not help.
+ */
 
 let server: SharedServer;
 let key: string;
@@ -61,7 +64,7 @@ it('the library throws at once, for uploads and interactions', async () => {
   expect(proxy.seen).toHaveLength(2);
 });
 
-it('the command ends, says what to do, and that nothing was stored', async () => {
+it('the command ends, explains what to do, and reports that nothing was stored', async () => {
   const proxy = await counted();
   const cwd = mkdtempSync(join(tmpdir(), 'intake-quota-'));
   onTestFinished(() => rmSync(cwd, { recursive: true }));
@@ -71,7 +74,7 @@ it('the command ends, says what to do, and that nothing was stored', async () =>
   expect(exitCode).not.toBe(0);
   expect(stderr).toContain('The organisation may store 12 records and has 13; ');
   expect(stderr).toContain('ask the operator of the service for a larger quota');
-  expect(stderr).toContain('Nothing of tags.ndjson was stored.');
+  expect(stderr).toContain('Nothing in tags.ndjson was stored.');
   const uploads = proxy.seen.filter(({ method }) => method === 'POST');
   expect(uploads).toHaveLength(1);
 });

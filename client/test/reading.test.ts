@@ -31,7 +31,7 @@ const interactionWith = (item_id: string): NewInteraction => ({
   event_timestamp: 1_700_000_000,
 });
 
-it('reads one record, all of a type, and those that match', async () => {
+it('reads one record, all of a type, and matching ones', async () => {
   const shops = many(3, () => newShop());
   await intake.upload('shops', shops).finish();
   const sales = shops.flatMap(({ shop_id }) => many(2, () => newTransaction(shop_id)));
@@ -45,7 +45,7 @@ it('reads one record, all of a type, and those that match', async () => {
   expect(types.find(({ type }) => type === 'transactions')?.records).toBe(6);
 });
 
-it('an export goes on where its connection broke', async () => {
+it('an export continues where its connection broke', async () => {
   await intake
     .upload(
       'keywords',
@@ -93,8 +93,8 @@ it('summarises, lists, replays and discards rejections', async () => {
   expect(await intake.rejections.summary()).toEqual([]);
 });
 
-it('discards until there is no more, and counts all', async () => {
-  // The service takes half a minute before it has more; this one is out of time at once.
+it('discards until there are no more, and counts all', async () => {
+  // The real service works for half a minute before it reports that rejections remain. This server does so immediately.
   const left = [7, 5, 3];
   const slow = createServer((request, response) => {
     expect([request.method, request.url]).toEqual(['DELETE', '/v1/rejections?type=tags']);

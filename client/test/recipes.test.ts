@@ -24,12 +24,13 @@ import { Intake } from '../src/index.ts';
 import { mainFile } from './support/run-intake.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const recipes = readFileSync(join(root, 'docs/recipes.md'), 'utf8');
-const [nightly = ''] = blocksOf('sh');
-const [queue = '', browser = ''] = blocksOf('js');
+const [nightly = ''] = blocksOf('docs/uploading/library.md', 'sh');
+const [, queue = ''] = blocksOf('docs/uploading/library.md', 'js');
+const [browser = ''] = blocksOf('docs/uploading/interactions.md', 'js');
 
-function blocksOf(kind: string): string[] {
-  return [...recipes.matchAll(new RegExp(`^\`\`\`${kind}\n(.*?)^\`\`\`$`, 'gms'))].map(
+function blocksOf(page: string, kind: string): string[] {
+  const text = readFileSync(join(root, page), 'utf8');
+  return [...text.matchAll(new RegExp(`^\`\`\`${kind}\n(.*?)^\`\`\`$`, 'gms'))].map(
     ([, block = '']) => block,
   );
 }
@@ -57,7 +58,7 @@ function putProgram(name: string, script: string): void {
   chmodSync(join(folder, name), 0o755);
 }
 
-it('the script for every night uploads what changed, and goes on after an interruption', async () => {
+it('the script for every night uploads changes, and continues after an interruption', async () => {
   const shops = many(3, () => newShop());
   const sales = shops.map(({ shop_id }) => newTransaction(shop_id));
   for (const [name, rows] of Object.entries({ shops, transactions: sales })) {
@@ -67,7 +68,7 @@ it('the script for every night uploads what changed, and goes on after an interr
     writeFileSync(join(folder, `${name}.csv`), `${lines.join('\n')}\n`);
   }
   putProgram('intake', `#!/bin/sh\nexec '${process.execPath}' '${mainFile}' "$@"\n`);
-  // The only thing that is not real: it prints what a database would.
+  // psql is the only program that is faked. The fake prints what psql would print.
   putProgram(
     'psql',
     `#!/bin/bash\n[[ $4 =~ 'from '([a-z]+)' ' ]] && cat '${folder}'/"\${BASH_REMATCH[1]}.csv"\n`,
@@ -98,10 +99,10 @@ it('the program for a queue stores every message', async () => {
   expect(await text(running.stdout)).toBe('1000 received, 0 failed\n200 received, 1 failed\n');
 });
 
-it('the program for a browser records what is clicked', async () => {
+it('the program for a browser records clicks', async () => {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
-  // client/test/browser.test.ts tries the library in a browser; this is the recipe around it.
+  // client/test/browser.test.ts tests the library in a browser, so this test covers only the rest of the recipe.
   const page = `const dataset = { intakeUrl: '${server.url}', intakeKey: '${key}' };
     globalThis.document = Object.assign(new EventTarget(), { documentElement: { dataset } });\n`;
   const click = `const event = new Event('click');

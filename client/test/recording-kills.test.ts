@@ -11,7 +11,7 @@ import { Intake } from '../src/index.ts';
 const interactions = Number(process.env.INTERACTIONS ?? 20_000);
 const kills = 5;
 
-it(`${interactions} interactions, recorded at once, are each stored once though the service is killed ${kills} times`, {
+it(`${interactions} interactions, recorded at once, are each stored once although the service is killed ${kills} times`, {
   timeout: 600_000,
 }, async () => {
   const env = { DATABASE_URL: await createTestDatabase(), PORT: String(await freePort()) };
@@ -37,7 +37,7 @@ it(`${interactions} interactions, recorded at once, are each stored once though 
     await expect
       .poll(() => settled, { timeout: 120_000, interval: 1 })
       .toBeGreaterThan((interactions * (kill - 1)) / kills);
-    // Some are not settled yet, so one request is under way.
+    // Some promises are not settled yet, so a request is pending.
     expect(settled).toBeLessThan(interactions);
     const ended = once(server.process, 'exit');
     server.process.kill('SIGKILL');

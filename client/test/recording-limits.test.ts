@@ -9,7 +9,7 @@ import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction } from '../src/index.ts';
 import { runIntake } from './support/run-intake.ts';
 
-it('batches are split for a service that takes fewer interactions at once or in a second, which is reported once', {
+it('batches are split for a service that accepts fewer interactions at once or per second, which is reported once', {
   timeout: 120_000,
 }, async () => {
   const server = await startBuiltServer({

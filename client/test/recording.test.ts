@@ -6,7 +6,7 @@ import { Intake, type Interaction, type NewInteraction } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 
-/** `record()`: what is sent together, and what becomes of each interaction. */
+/** This file tests which interactions `record()` sends together, and the outcome of each interaction. */
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -48,7 +48,7 @@ async function storedOf(item_id: string, from = intake): Promise<Interaction[]> 
 
 const sizeOf = ({ url, body }: Seen) => (url === '/user-interactions' ? 1 : JSON.parse(body).records.length);
 
-it('sends together what waits while a request is under way, and a single one alone', async () => {
+it('sends together what waits while a request is pending, and a single one alone', async () => {
   const item_id = await storedShop();
   const { seen, intake } = await throughProxy();
   await intake.record(interactionWith(item_id));
@@ -64,7 +64,7 @@ it('sends together what waits while a request is under way, and a single one alo
   expect(await storedOf(item_id)).toHaveLength(1_502);
 });
 
-it('gives each promise of a batch the interaction as the service shows it', async () => {
+it('resolves each promise of a batch to the interaction as the service shows it', async () => {
   const item_id = await storedShop();
   const times = [
     1,
@@ -94,7 +94,7 @@ it('gives each promise of a batch the interaction as the service shows it', asyn
   expect(await storedOf(item_id)).toEqual(recorded.toReversed());
 });
 
-it('gives each promise of a batch its own error, and the service keeps those as rejections', async () => {
+it('rejects each promise of a batch with its own error, and the service keeps those as rejections', async () => {
   const item_id = await storedShop();
   const own = new Intake({ url: server.url, key: await server.createKey('rejecting') });
   await own.upload('shops', [newShop({ shop_id: item_id })]).finish();
@@ -142,7 +142,7 @@ it('sends a batch again under its key until it is answered', async () => {
   expect(await storedOf(item_id)).toEqual(recorded.toReversed());
 });
 
-it('holds a bounded number of bytes; what is recorded then waits, and none is refused', async () => {
+it('holds a bounded number of bytes; further interactions wait, and none is refused', async () => {
   const { interactionBytesQueuedMax } = limits;
   limits.interactionBytesQueuedMax = 2_000;
   onTestFinished(() => {
@@ -158,7 +158,7 @@ it('holds a bounded number of bytes; what is recorded then waits, and none is re
   expect((await storedOf(item_id)).toReversed()).toEqual(recorded);
 });
 
-it('flush waits for what is recorded, close takes no more, and a signal withdraws what waits', async () => {
+it('flush waits for what is recorded, close accepts no more, and a signal withdraws what waits', async () => {
   const item_id = await storedShop();
   const { seen, intake } = await throughProxy();
   await intake.flush();

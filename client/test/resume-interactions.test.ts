@@ -12,10 +12,13 @@ import { Intake } from '../src/index.ts';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
-/** By hand: INTERACTIONS=2000000 npx vitest run client/test/resume-interactions.test.ts */
+/**
+ * To run the test manually with more interactions: INTERACTIONS=2000000 npx vitest run
+ * client/test/resume-interactions.test.ts
+ */
 const count = Number(process.env.INTERACTIONS ?? 30_000);
 const kills = 3;
-/** Two lines of the journal for each 2,000 records, so that the kills are spread over the file. */
+/** The journal has two lines per 2,000 records, so this number spreads the kills over the file. */
 const linesPerRun = Math.floor(count / 5_000);
 
 let server: BuiltServer;
@@ -26,7 +29,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-/** Ways in which a row of an export can be wrong. */
+/** Rows with mistakes that an exported file may contain. */
 const dirt: readonly ((at: number) => string)[] = [
   (at) => `PAGE_VIEW,SHOP,S1,user-${at},yesterday`,
   (at) => `PAGE_VIEW,SHOP,S9,user-${at},${at + 1}`,
@@ -45,7 +48,7 @@ function isDirty(at: number): boolean {
 function rowOf(at: number): string {
   const make = dirt[Math.floor(at / 997) % dirt.length];
   if (isDirty(at) && make !== undefined) return make(at);
-  // Epoch seconds, milliseconds, ISO 8601, and a date as --date-format says.
+  // The times are in epoch seconds, in epoch milliseconds, in ISO 8601, and in the format given by --date-format.
   const times = [at + 1, 1_700_000_000_000 + at, '2026-03-14T09:26:53Z', '14.03.2026 09:26'];
   return `${at % 3 ? 'PAGE_VIEW' : 'SHARE'},SHOP,S1,"user-${at}",${times[at % 4]}`;
 }
@@ -64,7 +67,7 @@ function journalLines(path: string): number {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length : 0;
 }
 
-it(`${count} interactions from a dirty file are stored once each, though the upload is killed ${kills} times`, async () => {
+it(`${count} interactions from a dirty file are stored once each, although the upload is killed ${kills} times`, async () => {
   const key = await server.createKey('history');
   const intake = new Intake({ url: server.url, key });
   await intake.upload('shops', [newShop({ shop_id: deriveId('shops', ['S1']) })]).finish();

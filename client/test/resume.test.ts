@@ -12,7 +12,7 @@ import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
-/** More of them take minutes: KILLS=30 npx vitest run client/test/resume.test.ts */
+/** The number of kills. A higher number takes minutes: KILLS=30 npx vitest run client/test/resume.test.ts */
 const kills = Number(process.env.KILLS ?? 2);
 
 let server: BuiltServer;
@@ -47,7 +47,7 @@ it(`an upload that is killed ${kills} times ends complete, and counts and keeps 
     join(cwd, 'transactions.csv'),
     `transaction_id,shop_id,region,savings,amount\n${rows.join('')}`,
   );
-  // Once a run is to be killed it gets no further, however slow this machine is to kill it.
+  // The proxy holds each run's requests before the run is killed, so that the run cannot finish first on a slow machine.
   let isHeld = false;
   const proxy = await startHttpProxy(server.url, async () => {
     if (!isHeld) return 'pass';

@@ -20,9 +20,9 @@ import { startHttpProxy } from './support/http-proxy.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** More than one request takes. */
+/** The number of interactions, which is too large for one request. */
 const count = 1_500;
-const executablePath = '/usr/bin/chromium';
+const executablePath = '/usr/bin/chromium-headless-shell';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 interface Job {
@@ -34,7 +34,7 @@ interface Job {
 
 let server: SharedServer;
 let key: string;
-/** The built library, and what uses it. */
+/** A folder with the built library and the programs that use it. */
 let folder: string;
 
 const uses = (rest: string) =>
@@ -68,7 +68,10 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The first request is stored and its answer lost, so that the runtime has to send it again. */
+/**
+ * Checks that every interaction is stored once. The first request is stored but its response is lost, so the runtime has to
+ * send it again.
+ */
 async function expectStoredOnce(run: (job: Job) => Promise<string[]>): Promise<void> {
   const intake = new Intake({ url: server.url, key });
   const shop = newShop();
@@ -95,7 +98,7 @@ function onPath(program: string): string | undefined {
   return folders.map((path) => join(path, program)).find(existsSync);
 }
 
-/** As an ordinary script, with nothing of this environment. */
+/** Runs an ordinary script without the tests' environment variables. */
 async function runScript(program: string, args: readonly string[], job: Job): Promise<string[]> {
   const env = { HOME: folder, DENO_NO_UPDATE_CHECK: '1' };
   const { stdout } = await promisify(execFile)(program, [...args, 'main.js', JSON.stringify(job)], {
@@ -114,9 +117,8 @@ it('records from a worker thread of Node', () =>
   }));
 
 const deno = onPath('deno');
-it.skipIf(!deno)(
-  'records from Deno, with no permission but that for the network (needs deno on the path)',
-  () => expectStoredOnce((job) => runScript(deno!, ['run', '--no-prompt', '--allow-net=127.0.0.1'], job)),
+it.skipIf(!deno)('records from Deno, with only the network permission (needs deno on the path)', () =>
+  expectStoredOnce((job) => runScript(deno!, ['run', '--no-prompt', '--allow-net=127.0.0.1'], job)),
 );
 
 const bun = onPath('bun');
@@ -128,10 +130,13 @@ const workerd = onPath('workerd');
 it.skipIf(!workerd)('records from a worker at the edge (needs workerd on the path)', () =>
   expectStoredOnce(async (job) => {
     const port = await freePort();
-    // Each module is named in the configuration, that of the worker first. The command's modules need Node.
+    // The configuration lists all modules, starting with the worker's. The command's modules are excluded, because they need
+    // Node.
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
     const ofLibrary = names.filter((name) =>
-      /^((generated|interactions|reading|uploading)\/)?(?!main|thread|worker|fetch)[\w-]+\.js$/.test(name),
+      /^((generated|interactions|lake|reading|uploading)\/)?(?!main|thread|worker|fetch)[\w-]+\.js$/.test(
+        name,
+      ),
     );
     const modules = ['fetch.js', ...ofLibrary].map(
       (name) => `(name = "${name}", esModule = embed "${name}")`,
@@ -170,9 +175,9 @@ it.skipIf(!workerd)('records from a worker at the edge (needs workerd on the pat
   }),
 );
 
-it.skipIf(!existsSync(executablePath))('records from a worker in a browser (needs Debian’s chromium)', () =>
+it.skipIf(!existsSync(executablePath))('records from a worker in a browser (needs headless Chromium)', () =>
   expectStoredOnce(async (job) => {
-    // A page may call its own origin only, so the site passes on what is sent to the service.
+    // The page may only call its own origin, so the site forwards the page's requests to the service.
     const site = createServer((incoming, outgoing) => {
       const path = join(folder, incoming.url ?? '/');
       if (incoming.method !== 'POST') {

@@ -44,7 +44,7 @@ it('uploads an array, an iterable and an async iterable', async () => {
   expect((await intake.upload('tags', []).finish()).counts.received).toBe(0);
 });
 
-it('takes an answer of 200 that is not from Intake for no answer', async () => {
+it('treats a 200 that is not from Intake as no answer', async () => {
   const page = createServer((_, response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Log in to the network</html>'),
   ).listen(0, '127.0.0.1');
@@ -57,7 +57,7 @@ it('takes an answer of 200 that is not from Intake for no answer', async () => {
   page.close();
 });
 
-it('cuts at 5,000 records, 1,000 for courses, and 4,000,000 bytes', async () => {
+it('splits at 5,000 records, 1,000 for courses, and 4,000,000 bytes', async () => {
   const { proxy, seen, intake } = await through(() => 'pass');
   const sizes = () =>
     seen
@@ -80,7 +80,7 @@ it('cuts at 5,000 records, 1,000 for courses, and 4,000,000 bytes', async () => 
   await proxy.close();
 });
 
-it('compresses with gzip where it is asked to', async () => {
+it('compresses with gzip if requested', async () => {
   const { proxy, seen, intake } = await through(() => 'pass', { compress: true });
   expect((await intake.upload('tags', [newTag()]).finish()).counts.created).toBe(1);
   expect(seen[0]?.headers).toMatchObject({ 'content-encoding': 'gzip', authorization: `Bearer ${key}` });
@@ -115,9 +115,9 @@ it('yields each request with the records that failed, as they were given', async
   expect(failed).toMatchObject([{ record: lost, problems: [{ code: 'reference_not_found' }] }]);
 });
 
-it('decision 3: a record whose id is under way waits for it, and others do not', async () => {
+it('decision 3: a record whose id is in a pending request waits for it, and others do not', async () => {
   const tag = newTag({ name: 'first' });
-  // The first is held up until the second is there.
+  // Hold the first request until the second one has arrived.
   const { proxy, seen, intake } = await through(async ({ body }): Promise<Fate> => {
     while (body.includes(tag.tag_id) && seen.length < 2) await sleep(5);
     return 'pass';
@@ -136,7 +136,7 @@ it('decision 3: a record whose id is under way waits for it, and others do not',
   await proxy.close();
 });
 
-it('decision 3: an id that comes again in a later batch begins a new request', async () => {
+it('decision 3: an id that comes again in a later batch starts a new request', async () => {
   const { proxy, seen, intake } = await through(() => 'pass');
   const tag = newTag();
   const tags = [tag, { ...tag, name: 'second' }, ...many(1_500, () => newTag()), { ...tag, name: 'third' }];
@@ -146,7 +146,7 @@ it('decision 3: an id that comes again in a later batch begins a new request', a
   await proxy.close();
 });
 
-it('ends complete though connections break and the service is busy, and stores nothing twice', async () => {
+it('ends complete although connections break and the service is busy, and stores nothing twice', async () => {
   const fates: Fate[] = [
     'cut before',
     'cut after',
@@ -173,7 +173,7 @@ it('ends complete though connections break and the service is busy, and stores n
   await proxy.close();
 });
 
-it('waits as long as Retry-After says, all requests of it', async () => {
+it('waits as long as Retry-After requires, for all its requests', async () => {
   const { proxy, seen, intake } = await through((_, count) =>
     count === 1 ? { status: 429, retryAfter: 2 } : 'pass',
   );
@@ -182,9 +182,9 @@ it('waits as long as Retry-After says, all requests of it', async () => {
   await proxy.close();
 });
 
-it('says what it waits for, and gives up after the time it was given', async () => {
+it('reports what it waits for, and stops after the given time', async () => {
   const waits: string[] = [];
-  // A machine that pauses may use up the time before it has tried once.
+  // If the machine stalls, the time may be up before the first attempt, so try again with more time.
   for (const retryForMs of [1_500, 6_000, 20_000]) {
     const intake = new Intake({
       url: 'http://127.0.0.1:9',
@@ -227,7 +227,7 @@ it('survives a kill of the service', async () => {
   await second?.stop();
 });
 
-it('throws a typed error at once where a retry cannot help', async () => {
+it('throws a typed error at once if a retry cannot help', async () => {
   const wrongKey = new Intake({ url: server.url, key: 'intake_wrong' });
   await expect(wrongKey.upload('tags', [newTag()]).finish()).rejects.toMatchObject({
     name: 'IntakeError',
@@ -283,7 +283,7 @@ it('a dry run stores nothing', async () => {
   await expect(intake.data.get('tags', tag.tag_id)).rejects.toMatchObject({ code: 'record_not_found' });
 });
 
-it('the same records under the same name are answered as the first time', async () => {
+it('the same records under the same name get the same answer', async () => {
   const intake = new Intake({ url: server.url, key });
   const tags = many(10, () => newTag());
   const name = randomUUID();
@@ -302,7 +302,7 @@ it('does not compile with a wrong field', () => {
   const intake = new Intake({ url: server.url, key });
   // @ts-expect-error there is no such field
   intake.upload('tags', [{ tag_id: randomUUID(), name: 'vegan', colour: 'green' }]);
-  // @ts-expect-error a number is no name
+  // @ts-expect-error a number is not a name
   intake.upload('tags', [{ tag_id: randomUUID(), name: 7 }]);
   // @ts-expect-error the name is required
   intake.upload('tags', [{ tag_id: randomUUID() }]);

@@ -11,11 +11,11 @@ import { type SharedServer, sharedServer } from '../../test/support/built-server
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
-const guide = readFileSync(join(root, 'docs/uploading.md'), 'utf8');
-const blocks = [...guide.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({
-  kind,
-  text,
-}));
+
+function blocksOf(page: string): { readonly kind: string; readonly text: string }[] {
+  const blocks = readFileSync(join(root, page), 'utf8').matchAll(/^```(\w+)\n(.*?)^```$/gms);
+  return [...blocks].map(([, kind = '', text = '']) => ({ kind, text }));
+}
 
 let server: SharedServer;
 let key: string;
@@ -36,11 +36,12 @@ afterAll(async () => {
 });
 
 it('the commands of the guide, pasted one after the other, print what it shows', async () => {
+  const blocks = blocksOf('docs/uploading/index.md');
   const commands = blocks.flatMap(({ kind, text }, at) =>
     kind === 'sh' ? [{ text, answer: blocks[at + 1] }] : [],
   );
   const between = '--- next command ---\n';
-  // The program is built, and building it again would take it away from the other tests.
+  // Skip the build, because the program is already built and a rebuild would temporarily remove it for other tests.
   const script = commands
     .map(
       ({ text }) =>
@@ -58,13 +59,19 @@ it('the commands of the guide, pasted one after the other, print what it shows',
   }
 }, 300_000);
 
-it('the program of the guide prints what it shows', async () => {
-  const at = blocks.findIndex(({ kind }) => kind === 'js');
-  const app = join(folder, 'app');
-  mkdirSync(join(app, 'node_modules'), { recursive: true });
-  symlinkSync(join(root, 'client'), join(app, 'node_modules/intake-client'));
-  writeFileSync(join(app, 'main.mjs'), blocks[at]?.text ?? '');
+/** Runs the first program on a documentation page and returns its output. */
+async function runProgram(page: string): Promise<string> {
+  const program = blocksOf(page).find(({ kind }) => kind === 'js')?.text ?? '';
+  writeFileSync(join(folder, 'app/main.mjs'), program);
   const env = { INTAKE_URL: server.url, INTAKE_KEY: key };
-  const { stdout } = await run(process.execPath, ['main.mjs'], { cwd: app, env });
-  expect(stdout).toBe(blocks[at + 1]?.text);
+  return (await run(process.execPath, ['main.mjs'], { cwd: join(folder, 'app'), env })).stdout;
+}
+
+it('the programs of docs/uploading/library.md and client/README.md print what they should', async () => {
+  mkdirSync(join(folder, 'app/node_modules'), { recursive: true });
+  symlinkSync(join(root, 'client'), join(folder, 'app/node_modules/intake-client'));
+  const page = 'docs/uploading/library.md';
+  const shown = blocksOf(page).find(({ kind }) => kind === 'text');
+  expect(await runProgram(page)).toBe(shown?.text);
+  expect(await runProgram('client/README.md')).toBe('1 0 36\n');
 });

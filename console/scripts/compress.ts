@@ -2,7 +2,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-/** Writes a .br and a .gz next to each text file of the build, so that the server never compresses them itself. */
+/** Writes a .br and a .gz file next to each text file of the build, so that the server never has to compress them itself. */
 const folder = fileURLToPath(new URL('../../dist/console/', import.meta.url));
 const files = globSync('**/*.{js,css,html,svg}', { cwd: folder });
 

@@ -1,6 +1,6 @@
 import type { Plugin } from 'vite';
 
-/** Lets the development server answer every page with the operator's, as the admin port does. */
+/** Makes the development server return the operator's page for every URL, as the admin port does. */
 export function operatorPage(base: string): Plugin {
   return {
     name: 'operator-page',

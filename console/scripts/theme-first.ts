@@ -1,14 +1,14 @@
 import type { Plugin } from 'vite';
 import { themeStorageKey } from '../src/frame/theme.ts';
 
-/** Runs before the first paint: a reader who chose dark would otherwise see a flash of light. */
+/** This script runs before the first paint. Otherwise, users who chose the dark theme would see a flash of the light one. */
 const script = `try {
   const theme = localStorage.getItem('${themeStorageKey}');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
 } catch {}
 `;
 
-/** Adds a script that blocks rendering: Vite bundles modules alone, and those run after the first paint. */
+/** Adds a script that blocks rendering. Vite only bundles modules, and those run after the first paint. */
 export function themeFirst(base: string): Plugin {
   return {
     name: 'theme-first',

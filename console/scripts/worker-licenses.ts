@@ -9,8 +9,8 @@ interface License {
 }
 
 /**
- * Adds the packages of workers to the list of licenses: Vite bundles each worker apart, and lists only what the pages contain.
- * The first plugin is for the workers, the second for the pages.
+ * Adds the packages that workers use to the list of licenses. Vite bundles each worker separately and lists only the
+ * packages of the pages. The first plugin is for the workers, and the second is for the pages.
  */
 export function workerLicenses(fileName: string): readonly [Plugin, Plugin] {
   const folders = new Set<string>();

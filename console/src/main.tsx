@@ -2,6 +2,6 @@ import { takeLinkToken } from './frame/link-token.ts';
 import { start } from './frame/start.tsx';
 import { router } from './routes.tsx';
 
-// Before the router reads the address.
+// This must run before the router reads the URL.
 takeLinkToken();
 start(router);

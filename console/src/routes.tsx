@@ -77,7 +77,7 @@ const record = createRoute({
   component: lazyRouteComponent(() => import('./screens/data/record.tsx'), 'RecordScreen'),
 });
 
-/** The id of the person is in the state of the history, not in the address. */
+/** The person's id is in the history state rather than in the URL. */
 const person = createRoute({
   getParentRoute,
   path: '/data/customers/person',
@@ -145,7 +145,7 @@ declare module '@tanstack/react-router' {
     router: typeof router;
   }
   interface HistoryState {
-    /** Ids of people travel here: an address would end up in logs and in the browser's history. */
+    /** People's ids are passed in the history state, because a URL would end up in logs and in the browser's history. */
     person?: { readonly customer_id?: string; readonly student_id?: string; readonly user_id?: string };
   }
 }

@@ -35,13 +35,13 @@ it('the live mode shows each interaction once and keeps no more than 500', () =>
   expect(new Set(merged.map(({ interaction_id }) => interaction_id)).size).toBe(500);
 });
 
-it('the permission for all types covers each of them, not the other way round', () => {
+it('the permission for all types covers each of them, but not the other way round', () => {
   expect(permits(['data:write'], 'data:write:shops')).toBe(true);
   expect(permits(['data:write:shops'], 'data:write:offers')).toBe(false);
   expect(permits(['data:write:shops'], 'data:write')).toBe(false);
 });
 
-it('a field leads to the type that it refers to, but an id not to its own record', () => {
+it('a field links to the type that it refers to, but not an id to its own record', () => {
   expect(referencedType('transactions', 'shop_id')).toBe('shops');
   expect(referencedType('transactions', 'student_id')).toBe('customers');
   expect(referencedType('shops', 'shop_id')).toBeUndefined();

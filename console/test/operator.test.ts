@@ -31,6 +31,7 @@ const organisation: Organisation = {
   records_per_second_max: 100_000,
   bytes_in_flight_max: null,
   recommendations_report: false,
+  lake: false,
   records_stored_max: null,
   bytes_stored_max: null,
   records_stored: null,
@@ -59,7 +60,7 @@ it('only the limits that differ are sent, and an empty field is the default', ()
   );
 });
 
-it('a quota warns from 80 % on, and is bad when it is used up', () => {
+it('a quota warns from 80 % on, and is an error when it is used up', () => {
   const toneOf = (records_stored: number | null, records_stored_max: number | null = 1_000) =>
     quotaUseOf({ ...organisation, records_stored, records_stored_max }, 'records_stored_max')?.tone;
   expect([0, 799, 800, 999, 1_000, 1_500].map((used) => toneOf(used))).toEqual([
@@ -90,7 +91,7 @@ it('a retention is shorter if it has fewer days than before, or than the service
   expect(shorter('', '30', '')).toEqual([]);
   expect(shorter('', '', '8')).toEqual([]);
   expect(shorter('3650', '29', '6')).toEqual(keptNames);
-  // While it is not known how long the service keeps receipts.
+  // At this point, the service's receipt retention is not known yet.
   expect(shortened(own, { receipts_kept_days: 30 }, undefined)).toEqual(['receipts_kept_days']);
   expect(retentionOptions({ interactions_kept_days: 90, rejections_kept_days: null })).toBe(
     ' --interactions 90d --rejections off',
@@ -172,7 +173,7 @@ it('a process is missing after two minutes, and a chore fails until it has run a
   expect(choreStateOf({ ran_at: null, failed_at: null }).text).toBe('Has not run');
 });
 
-it('maintenance is left undone if no running process leads, except in its first two minutes', () => {
+it('maintenance is missing if no running process leads, except in its first two minutes', () => {
   const process = { started_at: '2026-11-17T09:00:00Z', seen_at: '2026-11-17T11:59:30Z', is_leader: false };
   const leader = { ...process, is_leader: true };
   expect(isWithoutLeader([process, leader], nowMs)).toBe(false);
@@ -181,7 +182,7 @@ it('maintenance is left undone if no running process leads, except in its first 
   expect(isWithoutLeader([process, { ...process, started_at: '2026-11-17T11:59:00Z' }], nowMs)).toBe(false);
 });
 
-it('rows in trouble come first, the others in their order', () => {
+it('rows with problems come first, the others in their order', () => {
   expect(troubledFirst([1, 2, 3, 4], (row) => row % 2 === 0)).toEqual([2, 4, 1, 3]);
 });
 

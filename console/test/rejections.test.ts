@@ -24,7 +24,7 @@ it('a form has the fields of its type, with the kind of each', () => {
   expect(fieldsOf('customers').find(({ name }) => name === 'birthdate')).toMatchObject({ kind: 'date' });
 });
 
-it('a record that is not touched is sent as it was rejected', () => {
+it('an unchanged record is sent as it was rejected', () => {
   expect(readForm(transactions, valuesOf(transactions, record))).toEqual({ record, problems: new Map() });
 });
 
@@ -41,11 +41,11 @@ it('a field that is missing or not a number is a problem of the form', () => {
   ]);
 });
 
-it('a value of the wrong type shows as what was sent', () => {
+it('a value of the wrong type is shown as it was sent', () => {
   expect(valuesOf(transactions, { ...record, region: { code: 'GB' } }).region).toBe('{"code":"GB"}');
 });
 
-it('fields that the type does not have are named', () => {
+it('fields that the type does not have are listed', () => {
   expect(unknownFields(transactions, { ...record, colour: 'red' })).toEqual(['colour']);
 });
 

@@ -24,7 +24,7 @@ async function checkerOf(name: string, text: string, changed: Partial<Settings> 
   return new RowChecker(file, { ...suggestSettings(file, file.suggestedType ?? 'shops'), ...changed });
 }
 
-it('the type is suggested by the name of the file, or else by its columns', () => {
+it('the type is suggested by the name of the file, or otherwise by its columns', () => {
   expect(suggestType('02-shops_2026.csv', ['transaction_id'])).toBe('shops');
   expect(suggestType('export.csv', ['Shop ID', 'Name', 'Region'])).toBe('shops');
   expect(suggestType('export.csv', ['Branch ID', 'Shop ID', 'Name', 'Region'])).toBe('branches');
@@ -34,7 +34,7 @@ it('the type is suggested by the name of the file, or else by its columns', () =
   expect(suggestType('export.csv', ['Invoice', 'Total'])).toBeUndefined();
 });
 
-it('columns, separator and encoding of a CSV are found, also if it is compressed', async () => {
+it('columns, separator and encoding of a CSV are detected, even if it is compressed', async () => {
   const text = 'Shop ID;Name;Region;Owner\n1;Café;GB;me\n';
   const gzip = new Blob([text]).stream().pipeThrough(new CompressionStream('gzip'));
   const file = await described('shops.csv.gz', new Uint8Array(await new Response(gzip).arrayBuffer()));
@@ -42,16 +42,16 @@ it('columns, separator and encoding of a CSV are found, also if it is compressed
   expect(file.firstRows).toEqual([{ line: 2, cells: ['1', 'Café', 'GB', 'me'] }]);
   const settings = suggestSettings(file, 'shops');
   expect(settings.map).toEqual({ 'Shop ID': 'shop_id', Name: 'name', Region: 'region', Owner: '' });
-  // Its ids are no UUIDs, so they are made from the column.
+  // The ids in the file are not UUIDs, so UUIDs are derived from that column.
   expect(settings.idFrom).toEqual(['Shop ID']);
   expect(complaintsAbout(file, { ...settings, map: { ...settings.map, Region: '' } })).toEqual([
-    'no column is region, which every record of shops needs; choose its column',
+    'no column matches region, which shops require; choose its column',
   ]);
   const latin = Uint8Array.from('shop_id,name,region\n1,Caf\xe9,GB\n', (letter) => letter.charCodeAt(0));
   expect(await described('shops.csv', latin)).toMatchObject({ detectedEncoding: 'windows-1252' });
 });
 
-it('a file that cannot be read here says what to do', async () => {
+it('the message for an unreadable file explains what to do', async () => {
   await expect(described('shops.csv', '')).rejects.toThrow('The file is empty.');
   await expect(described('shops.csv', 'PK\u0003\u0004')).rejects.toThrow('Unpack it');
   await expect(described('shops.parquet', 'PAR1')).rejects.toThrow('cannot be read as Parquet');
@@ -103,7 +103,7 @@ it('the rest is a CSV with reasons that can be uploaded again', async () => {
   expect(restName('shops.csv.gz')).toBe('shops.failed.csv');
 });
 
-it('no message about a file names an option of the command', () => {
+it('no message about a file mentions an option of the command', () => {
   const sources = globSync('client/src/parsing/**/*.ts').map((file) =>
     readFileSync(file, 'utf8').replaceAll(/^\s*(\*|\/\/).*$/gm, ''),
   );
@@ -111,7 +111,7 @@ it('no message about a file names an option of the command', () => {
     (source) => source.match(/'[^'\n]*--[a-z][^\n]*'|`[^`\n]*--[a-z][^`\n]*`/g) ?? [],
   );
   expect(texts.length).toBeGreaterThan(10);
-  // The type is always chosen on the screen, so nothing asks for it.
+  // The user always chooses the type on the screen, so the screen never shows a message about --type.
   const shown = texts.filter((text) => !text.includes('--type'));
   expect(shown.map(inScreenWords).filter((text) => text.includes('--'))).toEqual([]);
 });

@@ -1,4 +1,4 @@
--- The logins of docs/operating.md, for trying.
+-- Creates the logins that docs/operating/setup.md describes, for a trial.
 create role intake_serve;
 create role intake_admin;
 create role intake_read_all;

@@ -11,13 +11,13 @@ const instantOrNull = { type: ['string', 'null'], format: 'date-time' };
 const usage = {
   type: ['integer', 'null'],
   description:
-    'what is stored, as measured within the last minute; null without a quota, and until it is first measured',
+    'how much is stored, as measured within the last minute; null without a quota, and until the first measurement',
 };
 const quota = { type: ['integer', 'null'], description: 'how much may be stored; null: no quota' };
 const limit = { type: ['integer', 'null'], description: 'null: the default of the service' };
 const keptDays = {
   type: ['integer', 'null'],
-  description: 'null: as long as the service keeps them; interactions for good',
+  description: 'null: as long as the service keeps them; interactions forever',
 };
 
 const key = {
@@ -35,7 +35,7 @@ const key = {
   successor_of: textOrNull,
 };
 
-/** Schemas of the public API that answers of this one use too. */
+/** The schemas from the public API that admin responses also use. */
 const shared = Object.fromEntries(
   ['RecordType', 'ProblemCode', 'Counts', 'ReceiptSummary', 'ReceiptPage'].map((name) => [
     name,
@@ -65,6 +65,7 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
       type: 'boolean',
       description: 'whether the report on recommendations is switched on',
     },
+    lake: { type: 'boolean', description: 'whether its interactions are also written to the lake' },
     records_stored_max: quota,
     bytes_stored_max: quota,
     records_stored: usage,
@@ -73,17 +74,32 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     receipts_kept_days: keptDays,
     rejections_kept_days: keptDays,
   }),
+  LakeState: closed({
+    state: {
+      type: 'string',
+      enum: ['off', 'waiting', 'copying', 'following'],
+      description:
+        '`waiting`: no process is writing it yet. `copying`: stored data is being copied. `following`: new data is added',
+    },
+    as_of: { ...instantOrNull, description: 'when it was last complete' },
+    lag_seconds: {
+      type: ['integer', 'null'],
+      minimum: 0,
+      description:
+        'the age of the oldest change that is not in it; 0 if it is complete, null until everything is copied',
+    },
+  }),
   Removal: closed({
     started_at: instant,
-    table: { ...textOrNull, description: 'the table that it is at' },
+    table: { ...textOrNull, description: 'the current table' },
     rows: { type: 'integer', description: 'rows removed so far, from all tables' },
   }),
   OrganisationPage: pageSchema('organisations', 'Organisation'),
   Key: closed(key),
-  IssuedKey: closed({ ...key, key: { ...text, description: 'shown this once' } }),
+  IssuedKey: closed({ ...key, key: { ...text, description: 'shown only once' } }),
   KeyPage: pageSchema('keys', 'Key'),
   ConsoleLink: closed({
-    path: { ...text, description: 'follows the address of the service; shown this once' },
+    path: { ...text, description: 'append it to the address of the service; shown only once' },
     key_id: text,
     expires_at: instant,
   }),
@@ -129,8 +145,8 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
       host: text,
       version: text,
       started_at: instant,
-      seen_at: { ...instant, description: 'once a minute; one that was killed is listed for an hour' },
-      is_leader: { type: 'boolean', description: 'whether it does the maintenance' },
+      seen_at: { ...instant, description: 'updated once a minute; a killed process is listed for an hour' },
+      is_leader: { type: 'boolean', description: 'whether it runs maintenance' },
     }),
     maintenance: listOf({ chore: text, ran_at: instantOrNull, failed_at: instantOrNull }),
     partitions: listOf({
@@ -152,20 +168,20 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
   }),
 };
 
-/** The admin API as OpenAPI 3.1. */
+/** Describes the admin API as OpenAPI 3.1. */
 export function describeAdminApi(operations: readonly Operation<never>[]): JsonSchema {
   return describeOperations(operations, {
     api: 'admin',
     title: 'Intake admin',
     summary: 'Organisations, their limits, their keys, and the audit log.',
     description:
-      'For the operator, on its own port and with its own tokens, which `intake-server tokens issue` makes. A read-only token ' +
-      'permits every GET; anything else is 403. Every change is written to the audit log, with the name of the token.',
+      'For the operator, on its own port and with its own tokens, which `intake-server tokens issue` creates. A read-only token ' +
+      'permits every GET; other requests get 403. Every change is written to the audit log, with the name of the token.',
     tags: [
       { name: 'Organisations', description: 'Who may send, and how much.' },
-      { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
+      { name: 'Keys', description: 'Issuing, rotating and revoking API keys.' },
       { name: 'Console', description: 'Links that sign somebody in.' },
-      { name: 'Service', description: 'Who causes what, and whether all is well.' },
+      { name: 'Service', description: 'Traffic by organisation, and the state of the service.' },
       { name: 'Audit', description: 'Who did what, and when.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],

@@ -9,12 +9,14 @@ const index = { type: 'integer', minimum: 0, description: "position in the reque
 const text = { type: 'string' };
 const uuid = { type: 'string', format: 'uuid' };
 
-/** An object schema with all members required. */
+/** Returns an object schema whose properties are all required. */
 export function closed(properties: Record<string, unknown>): JsonSchema {
   return { type: 'object', required: Object.keys(properties), properties };
 }
 
-/** A page of objects of this schema, listed under `member`. */
+/**
+ * Returns a page's schema. The page has a property with the name `member`, which lists objects with the given schema.
+ */
 export function pageSchema(member: string, schema: string): JsonSchema {
   return closed({
     [member]: { type: 'array', items: { $ref: `#/components/schemas/${schema}` } },
@@ -88,7 +90,7 @@ const receipt = {
   counts,
 };
 
-/** The schemas of answers: uploads, receipts, rejections, warnings. */
+/** The response schemas for uploads, receipts, rejections and warnings. */
 const erasure = {
   erasure_id: uuid,
   mode: { type: 'string', enum: ['anonymise', 'delete'] },
@@ -105,6 +107,13 @@ const erasure = {
   started: { type: ['string', 'null'] },
   swept: { type: ['string', 'null'] },
   done: { type: ['string', 'null'] },
+  lake: {
+    type: ['string', 'null'],
+    enum: ['pending', 'done', null],
+    description:
+      'whether the files of the lake were rewritten too; null before the sweep, and if the organisation has no lake',
+  },
+  lake_done: { type: ['string', 'null'] },
 };
 
 const accessRequest = {
@@ -129,7 +138,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   Counts: countsSchema,
   UploadAnswer: withOptional(
     closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
-    // Not a const: a generator of Python clients turns it into code that does not parse.
+    // This does not use `const`, because a Python client generator turns it into code that does not parse.
     { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
   ),
   Accepted: closed({
@@ -140,11 +149,11 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   ReplayAnswer: closed({
     request_id: uuid,
-    type: typeOrNull('null where there were records of several types, or of none'),
+    type: typeOrNull('null if there were records of several types, or of none'),
     batches,
     remaining: {
       type: ['integer', 'null'],
-      description: 'how many rejections that match are left; null where they could not be counted',
+      description: 'how many matching rejections are left; null if they could not be counted',
     },
     next_cursor: {
       type: ['string', 'null'],
@@ -255,7 +264,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     erased: { type: 'boolean', description: 'whether the record was removed because its person was erased' },
     record: {
       type: ['object', 'null'],
-      description: 'the record as it is now, as reading it back gives it; null if it is no longer stored',
+      description: 'the current record, as reading it back returns it; null if it is no longer stored',
     },
   }),
   Expiry: closed({
@@ -269,7 +278,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   ChangePage: closed({
     changes: { type: 'array', items: { oneOf: [ref('Change'), ref('Expiry')] } },
     next_cursor: { ...text, description: 'continues after this page' },
-    has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
+    has_more: { type: 'boolean', description: 'false if everything that is stored has been read' },
   }),
   RecommendationsReport: closed({
     from: day,

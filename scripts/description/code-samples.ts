@@ -1,8 +1,8 @@
 import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
 
 /**
- * What the reference page shows next to an operation in place of snippets that it would generate: those prefill every
- * parameter, `dry_run` too, and know nothing of the command and the library.
+ * Returns the samples shown next to an operation on the reference page. They replace the page's generated snippets, which
+ * fill in every parameter, including `dry_run`, and use neither the command nor the library.
  */
 export function codeSamplesOf({ id, path, requestBody }: Operation<never>): JsonSchema {
   const samples = [
@@ -19,7 +19,7 @@ interface Sample {
 }
 
 function curl(path: string, example: unknown): Sample {
-  // JSON has no single quote but in a text, where the shell would end its own.
+  // A single quote can only occur inside a JSON string, where it would end the shell's quoting.
   const body = JSON.stringify(example, null, 2).replaceAll("'", "'\\''");
   const source = `curl -sS "$INTAKE_URL${path}" \\
   -H "Authorization: Bearer $INTAKE_KEY" -H 'Content-Type: application/json' \\
@@ -42,6 +42,8 @@ function clientSamples(id: string, requestBody: Operation['requestBody']): Sampl
       command('intake changes --types shops'),
     ];
   if (id === 'report-recommendations') return [command('intake report --group-by item_type')];
+  if (id === 'get-lake')
+    return [library("console.log(await intake.lake.pull('lake'));"), command('intake pull lake')];
   const type = id.startsWith('upload-') && records ? id.slice('upload-'.length) : undefined;
   if (type === undefined) return [];
   return [
@@ -56,7 +58,7 @@ const { counts, failed } = await ${upload}.finish();
 console.log(counts, failed);`;
 }
 
-/** As JavaScript is written, without quotes around names. */
+/** Formats a value as JavaScript source, without quotes around property names. */
 function literalOf(value: unknown): string {
   return JSON.stringify(value, null, 2).replaceAll(/^( *)"(\w+)":/gm, '$1$2:');
 }

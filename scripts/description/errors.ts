@@ -10,14 +10,14 @@ interface DescribedError {
   readonly remedy: string;
 }
 
-/** The errors of an API, ordered by status. */
+/** Returns an API's errors, ordered by status. */
 function errorsOf(api: ApiName): DescribedError[] {
   return Object.entries(errorTables[api])
     .map(([code, [status, problem, remedy]]) => ({ code, status, problem, remedy }))
     .toSorted((a, b) => a.status - b.status);
 }
 
-/** The schema of every error that fails a whole request. */
+/** Returns the schemas of the errors that fail a whole request. */
 export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
   const text = { type: 'string' };
   return {
@@ -29,7 +29,7 @@ export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
         code: {
           ...text,
           enum: errorsOf(api).map(({ code }) => code),
-          description: 'for programs; the list of errors says what to do about each',
+          description: 'for programs; the list of errors explains what to do about each',
         },
         message: { ...text, description: 'for people: what is wrong, then what to do' },
         ...(api === 'public' && {
@@ -40,7 +40,7 @@ export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
         }),
         details: {
           type: 'array',
-          description: 'with `invalid_request`: each field or parameter that is wrong',
+          description: 'with `invalid_request`: each invalid field or parameter',
           items: { $ref: '#/components/schemas/ErrorDetail' },
         },
       },
@@ -57,13 +57,13 @@ export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
   };
 }
 
-/** The error codes that come with a status, for the description of an answer. */
+/** Returns the error codes with this status, for a response's description. */
 export function codesWith(api: ApiName, status: number): string {
   const codes = errorsOf(api).filter((error) => error.status === status);
   return codes.map(({ code }) => `\`${code}\``).join(', ');
 }
 
-/** The section on errors in an API's description. */
+/** Returns the section on errors in an API's description. */
 export function errorSection(api: ApiName): string {
   const rows = errorsOf(api).map(
     ({ code, status, problem, remedy }) => `| \`${code}\` ${status} | ${problem}. ${sentence(remedy)}. |`,
@@ -72,7 +72,7 @@ export function errorSection(api: ApiName): string {
     '## Errors',
     '',
     'If a whole request fails, the answer has `error`, the name of the status, `code` for programs and `message` for people.',
-    'New codes may be added; for an unknown code go by the status.',
+    'New codes may be added; handle unknown codes by their status.',
     '',
     '| Code and status | What is wrong, and what to do |',
     '|---|---|',
@@ -82,7 +82,7 @@ export function errorSection(api: ApiName): string {
   ].join('\n');
 }
 
-/** Sets quoted text as code: the reference page would take `<API_KEY>` for an HTML tag. */
+/** Formats quoted text as code, because the reference page would treat `<API_KEY>` as an HTML tag. */
 function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1).replaceAll(/"([^"]*)"/g, '`$1`');
 }

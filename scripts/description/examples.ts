@@ -1,5 +1,6 @@
 import { storedExample } from '../../src/http/operation/stored-records.ts';
 import { interactionAnswer } from '../../src/interactions/answer.ts';
+import { lakeSchema, schemaString } from '../../src/lake/table/lake-schema.ts';
 import type { AuditEntry } from '../../src/operator/audit-log.ts';
 import type { IssuedKey } from '../../src/operator/audited-actions.ts';
 import type { Organisation } from '../../src/operator/organisations.ts';
@@ -12,12 +13,12 @@ import type { Figures, RecommendationsReport } from '../../src/reports/read-repo
 import { batchAnswer, type UploadAnswer } from '../../src/uploads/answer/answer.ts';
 import { created, failed, type Outcome } from '../../src/uploads/answer/outcome.ts';
 
-/** Examples of answers: by operation and status, or by the name of an answer that several operations share. */
+/** Examples of responses, keyed by operation and status, or by the name of a response that several operations share. */
 export type Examples = Readonly<Record<string, unknown>>;
 
 const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
 
-/** Made by the code that makes real answers, so the reference cannot drift from them. */
+/** Creates an upload response with the same code as the service, so that the reference always matches real responses. */
 function uploadAnswer(outcomes: readonly Outcome[]): UploadAnswer {
   const type = 'shops';
   const batch = batchAnswer({
@@ -94,6 +95,34 @@ const tag = storedExample('tags');
 const change = { cursor, type: 'tags', id: tag.tag_id, deleted: false, erased: false, record: tag };
 const expiry = { cursor, type: 'interactions', expired_before: '2026-01-01T00:00:00.000Z' };
 
+const lakeTable = {
+  table: 'interactions',
+  state: 'following',
+  version: 118,
+  rows: 20_451_873,
+  bytes: 198_113_402,
+  files: 41,
+  as_of: '2026-03-14T09:26:53.035Z',
+};
+const { name, description, columns } = lakeSchema('interactions');
+const lakeFile = {
+  file_id: 'c2a1f0de-3b47-4f6e-9d1c-7e5a8b90c4d2',
+  partition: { received_on: '2026-03-14' },
+  rows: 60_512,
+  bytes: 2_711_884,
+  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+};
+const lakeFiles = {
+  table: name,
+  version: lakeTable.version,
+  table_id: requestId,
+  description,
+  schema: schemaString({ name, description, columns: columns.slice(0, 1) }),
+  partition_columns: Object.keys(lakeFile.partition),
+  files: [lakeFile],
+  next_cursor: null,
+};
+
 export const publicExamples: Examples = {
   Uploaded: uploadAnswer([created]),
   UploadedInPart: uploadAnswer([created, failed(null, [{ field: idFieldOf('shops'), ...required }])]),
@@ -112,6 +141,8 @@ export const publicExamples: Examples = {
   'get-interaction 200': interaction,
   'list-interactions 200': { interactions: [interaction], next_cursor: null },
   'report-recommendations 200': report,
+  'get-lake 200': { tables: [lakeTable], notice: null },
+  'list-lake-files 200': lakeFiles,
 };
 
 const organisation: Organisation = {
@@ -127,6 +158,7 @@ const organisation: Organisation = {
   records_per_second_max: 100_000,
   bytes_in_flight_max: null,
   recommendations_report: false,
+  lake: false,
   interactions_kept_days: 90,
   receipts_kept_days: null,
   rejections_kept_days: null,
@@ -171,6 +203,7 @@ export const adminExamples: Examples = {
   'change-organisation 200': organisation,
   'delete-organisation 200': { ...organisation, deleted_at: '2026-03-14T10:00:00.000Z' },
   'restore-organisation 200': organisation,
+  'get-lake-of-organisation 200': { state: 'following', as_of: '2026-03-14T09:26:53.035Z', lag_seconds: 34 },
   'issue-key 201': issuedKey,
   'issue-console-link 201': {
     path: '/console/sign-in#…',

@@ -15,10 +15,11 @@ import { answerSchemas, pageSchema } from './answers.ts';
 import { codeSamplesOf } from './code-samples.ts';
 import { errorSchemas, errorSection } from './errors.ts';
 import { type Examples, publicExamples } from './examples.ts';
+import { lakeAnswerSchemas } from './lake-answers.ts';
 import { Parameters } from './parameters.ts';
 import { needsNoSecret, responsesOf, sharedResponses } from './responses.ts';
 
-/** What the description of an API says besides its operations. */
+/** The parts of an API description that do not depend on the operations. */
 export interface AboutApi {
   readonly api: ApiName;
   readonly title: string;
@@ -31,7 +32,7 @@ export interface AboutApi {
   readonly examples: Examples;
 }
 
-/** Describes operations as OpenAPI 3.1. */
+/** Describes operations in OpenAPI 3.1. */
 export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
   const { api, title, summary, description, tags, security, schemas, examples } = about;
   refuseUnused(examples, operations);
@@ -65,7 +66,7 @@ export function describeOperations(operations: readonly Operation<never>[], abou
   };
 }
 
-/** An example that belongs to no answer is a typo, or its operation is gone. */
+/** Throws if an example matches no answer. Either its name is a typo, or its operation has been removed. */
 function refuseUnused(examples: Examples, operations: readonly Operation<never>[]): void {
   const used = new Set(
     operations.flatMap(({ id, answers }) =>
@@ -76,7 +77,7 @@ function refuseUnused(examples: Examples, operations: readonly Operation<never>[
   if (unused.length > 0) throw new Error(`no answer has the example ${unused.join(', ')}`);
 }
 
-/** Describes the whole API: operations as they are served, records from the registry. */
+/** Describes the whole public API, which consists of its operations and the records in the registry. */
 export function describeApi(operations: readonly Operation[]): JsonSchema {
   return describeOperations(operations, {
     api: 'public',
@@ -86,41 +87,45 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
       { name: 'Records', description: aboutRecords },
-      { name: 'Changes', description: 'What was created or changed, in order, for whoever keeps a copy.' },
+      {
+        name: 'Changes',
+        description: 'What was created or changed, in order, for clients that keep a copy.',
+      },
       { name: 'Receipts', description: 'The answers to uploads, kept.' },
-      { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
+      { name: 'Rejections', description: 'Failed records, which can be corrected or replayed.' },
       { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },
       {
         name: 'Reports',
-        description: 'What the data says. Computed in the background, read in milliseconds.',
+        description: 'Results that are computed in the background and read in milliseconds.',
       },
+      { name: 'Lake', description: 'The data as Delta Lake tables, for copying and analysis.' },
       { name: 'Privacy', description: 'Erasing people, and what is stored about them.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
-    schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
+    schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas, ...lakeAnswerSchemas },
     examples: publicExamples,
   });
 }
 
 const aboutRecords = `Read stored records back one by one, in pages, or all at once.
 
-- **Pages**: send \`next_cursor\` as \`cursor\` until it is null. A page can hold fewer records than \`limit\`, even none,
-  and still not be the last: a request reads a bounded number of records.
-- **All at once**: with \`Accept: ${jsonLines}\` every record that matches comes in one answer, one per line; \`limit\`
-  is 400. If an answer breaks off, continue with the id of its last complete line as \`cursor\`.`;
+- **Pages**: send \`next_cursor\` as \`cursor\` until it is null. A page can have fewer records than \`limit\`, even none,
+  and still not be the last: a request reads a limited number of records.
+- **All at once**: with \`Accept: ${jsonLines}\` every matching record is in one answer, one per line; \`limit\`
+  gets 400. If an answer is cut off, continue with the id of its last complete line as \`cursor\`.`;
 
 const introduction = `Upload records, up to 5,000 per request, and interactions, one by one or in batches.
 
 - **Referenced data first**: a record fails while a record it refers to is missing.
-- **Retries are safe**: a record replaces the stored one with the same id; sending the same again changes nothing.
-- **Every record is answered for**: \`counts\` add up, and \`errors\` names each failed record, field and reason.
-- **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is 400.
+- **Retries are safe**: a record replaces the stored record with the same id, and sending the same record again changes nothing.
+- **Every record is accounted for**: \`counts\` add up, and \`errors\` lists each failed record, field and reason.
+- **Unknown fields** are ignored and listed in \`warnings\`; an unknown query parameter gets 400.
 - **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
 - **Date-times** without an offset are UTC.
 - **The client** \`intake-client\` is a command for files, \`intake upload my-export\`, and a library for JavaScript and
-  TypeScript, \`intake.upload('shops', shops)\`. Both cut, retry and report failed records. The examples show both, and
-  docs/uploading.md in the repository shows how to install them.
+  TypeScript, \`intake.upload('shops', shops)\`. Both split uploads, retry them and report failed records. The examples show both, and
+  docs/uploading/index.md in the repository shows how to install them.
 - **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
 
 function recordSchemas(): Record<string, JsonSchema> {
@@ -133,7 +138,10 @@ function recordSchemas(): Record<string, JsonSchema> {
   );
 }
 
-/** Stored records have every field, and a field with a fallback is never null. Bounds apply only to what is sent. */
+/**
+ * Returns the schema of stored records. They have every field, and a field with a fallback is never null. Length and range
+ * limits apply only to uploaded records.
+ */
 function storedSchema(resource: ResourceType): JsonSchema {
   const fields: Readonly<Record<string, Field>> = resources[resource].fields;
   const properties = Object.entries(fields).map(([name, { schema, fallback }]) => {

@@ -5,9 +5,9 @@ interface Parameter {
   readonly in: 'path' | 'query' | 'header';
 }
 
-/** The parameters of operations. A parameter that several operations share is written once and referenced. */
+/** The parameters of all operations. A shared parameter is written once and then referenced. */
 export class Parameters {
-  /** The component name of each shared parameter, by its JSON. */
+  /** The component name of each shared parameter, keyed by its JSON. */
   readonly #shared = new Map<string, string>();
   readonly #components: Record<string, Parameter> = {};
 
@@ -24,7 +24,7 @@ export class Parameters {
 
   #share(parameter: Parameter, text: string, tag: string): void {
     const plain = parameter.name.split(/[-_]/).map(capitalised).join('');
-    // Different parameters can have the same name, such as the cursors of different lists.
+    // Different parameters can have the same name. For example, different lists have different cursors.
     const name = plain in this.#components ? `${tag}${plain}` : plain;
     if (name in this.#components) throw new Error(`two shared parameters would be called ${name}`);
     this.#shared.set(text, name);
@@ -59,7 +59,7 @@ function parametersOf({
   });
   const asked = Object.entries(query).map(([name, field]) => {
     const {
-      description = `only those with this \`${name}\``,
+      description = `only entries with this \`${name}\``,
       type,
       enum: values,
       examples: [example] = [],
@@ -68,7 +68,7 @@ function parametersOf({
     const plain = {
       ...schema,
       type: type[0],
-      // Empty values are refused: see query.ts.
+      // query.ts refuses empty values.
       ...(schema.maxLength !== undefined && { minLength: 1 }),
       ...(values && { enum: values.filter((value) => value !== null) }),
     };

@@ -3,7 +3,9 @@ import type { DescribedAnswer, JsonSchema, Operation } from '../../src/http/oper
 import { codesWith } from './errors.ts';
 import type { Examples } from './examples.ts';
 
-/** Who may call: anyone, whoever has the admin token, or a key with the permission. */
+/**
+ * Who may call the operation: anyone, the operator with an admin token, or a client whose key has the required permission.
+ */
 type Audience = 'anyone' | 'operator' | 'key';
 
 function audienceOf({ permission, path }: Operation<never>): Audience {
@@ -15,10 +17,10 @@ export function needsNoSecret(operation: Operation<never>): boolean {
   return audienceOf(operation) === 'anyone';
 }
 
-/** Headers of answers, written once and referenced. */
+/** The response headers, which are written once and then referenced. */
 const headers = {
   'X-Request-Id': {
-    description: 'names this request',
+    description: 'identifies this request',
     required: true,
     schema: { type: 'string', format: 'uuid' },
   },
@@ -44,12 +46,12 @@ const headers = {
   },
   'Changes-Cursor': {
     description:
-      'with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes`',
+      'with NDJSON: where the change feed continues with later changes; send it as `after` of `/v1/changes`',
     schema: { type: 'string' },
   },
   'Idempotency-Replayed': {
     description:
-      'the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch',
+      'the whole answer repeats the answer to the first request with this `Idempotency-Key`; absent if this request stored a batch',
     schema: { type: 'string', enum: ['true'] },
   },
 };
@@ -60,27 +62,30 @@ function refTo(kind: 'headers' | 'responses' | 'schemas', name: string): JsonSch
 
 const error = refTo('schemas', 'Error');
 
-/** The errors of any request: the name of the response and when it is sent. */
+/** The errors that any request can get, with the name of each response and when it is sent. */
 const refusals = {
-  400: ['BadRequest', 'The request is malformed, or a parameter or field is wrong; `details` names each.'],
-  401: ['Unauthorized', 'The API key or the admin token is missing or wrong.'],
+  400: [
+    'BadRequest',
+    'The request is malformed, or a parameter or field is invalid; `details` lists each problem.',
+  ],
+  401: ['Unauthorized', 'The API key or the admin token is missing or invalid.'],
   403: [
     'Forbidden',
-    'The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was ' +
+    'The key does not allow this or this origin, its organisation is suspended or has used up its quota, or HTTPS was ' +
       'not used.',
   ],
   408: ['RequestTimeout', 'The request took too long to arrive; send it again.'],
   410: ['Gone', 'The organisation was deleted.'],
   413: ['ContentTooLarge', 'The body is too large, as sent or once decompressed; split it.'],
-  415: ['UnsupportedMediaType', 'The body is not JSON, or is compressed in a way that is not supported.'],
+  415: ['UnsupportedMediaType', 'The body is not JSON, or its compression is not supported.'],
   417: ['ExpectationFailed', 'The only expectation that can be met is `100-continue`.'],
   429: [
     'TooManyRequests',
-    'Too many requests, records, bytes or wrong keys; wait for the seconds in `Retry-After`.',
+    'Too many requests, records, bytes or wrong keys; wait for the number of seconds in `Retry-After`.',
   ],
   431: ['HeadersTooLarge', 'The address and the headers are too large; shorten them.'],
   500: ['InternalError', 'Something went wrong on our side; send the request again.'],
-  503: ['Unavailable', 'The service is not available just now; send the request again.'],
+  503: ['Unavailable', 'The service is not available at the moment; send the request again.'],
 } as const;
 type Refusal = keyof typeof refusals;
 
@@ -88,12 +93,12 @@ function refusalsOf(operation: Operation<never>): Refusal[] {
   const ofAny: Refusal[] = [400, 408, 417, 431, 500, 503];
   const ofSecret: Refusal[] = needsNoSecret(operation) ? [] : [401, 403, 429];
   const ofKey: Refusal[] = audienceOf(operation) === 'key' ? [410] : [];
-  // A body is read wherever one may be sent, even if none is expected.
+  // A body is read whenever the method allows one, even if the operation expects none.
   const ofBody: Refusal[] = operation.method === 'GET' ? [] : [413, 415];
   return [...ofAny, ...ofSecret, ...ofKey, ...ofBody];
 }
 
-/** Every status with which an operation can be answered. */
+/** Returns every response that an operation can give, by status. */
 export function responsesOf(operation: Operation<never>, examples: Examples): JsonSchema {
   const shared = refusalsOf(operation).map((status) => [status, refTo('responses', refusals[status][0])]);
   const own = Object.entries(operation.answers).map(([status, answer]) => [
@@ -136,12 +141,12 @@ function headersOf(status: number, audience: Audience): JsonSchema {
   if (audience === 'key' && status === 403) names.push('Intake-Quota');
   return {
     ...Object.fromEntries(names.map((name) => [name, refTo('headers', name)])),
-    // Only if a batch failed that can be sent again.
+    // This header is present only if a failed batch can be sent again.
     ...(status === 207 && { 'Retry-After': { ...headers['Retry-After'], required: false } }),
   };
 }
 
-/** The components that the responses of these operations refer to. */
+/** Returns the components to which the responses of these operations refer. */
 export function sharedResponses(
   api: ApiName,
   operations: readonly Operation<never>[],

@@ -1,4 +1,4 @@
-// access/: collects everything that is stored about people, for them to be given.
+// access/: collects everything stored about a person, to answer an access request.
 
 import { limits } from '../limits.ts';
 import { nextUsers } from '../people/find-interactions.ts';
@@ -26,13 +26,17 @@ interface Running {
   readonly after: string | null;
 }
 
-/** Collects for all organisations in turn, a part of each, until the time is up or nothing is left to do. */
+/**
+ * Collects records for every organisation with open access requests. Takes the organisations in turn, one part each, until
+ * the time limit is reached or no work is left.
+ */
 export async function collectForAll(
   pool: Pool,
   suppressions: Suppressions,
   stopping?: AbortSignal,
 ): Promise<void> {
-  // An organisation that is being removed has no tenant any more. In random order: a part of one of them may take all the time.
+  // The join skips organisations that are being removed, because they no longer have a row in `tenants`. The order is
+  // random, because a single organisation's part may use up the whole time limit.
   const { rows } = await pool.query<{ organisation_id: string }>(
     `select a.organisation_id from access_requests a join tenants o on o.organisation_id = a.organisation_id
      where a.state in ('pending', 'running') group by a.organisation_id order by random()`,
@@ -42,20 +46,21 @@ export async function collectForAll(
   for (const one of rows) {
     if (stopping?.aborted || performance.now() > deadlineMs) break;
     const hasMore = await collectPart(pool, one.organisation_id, suppressions).catch((error: unknown) => {
-      // The others continue.
+      // Continue with the other organisations.
       failure ??= error;
       return false;
     });
-    // The array grows while it is gone through.
+    // The loop also visits rows that are pushed while it runs.
     if (hasMore) rows.push(one);
   }
   if (failure !== undefined) throw failure;
 }
 
 /**
- * Collects the next part for an organisation; false if nothing is left. A part is one transaction, which also notes how far it has
- * got, so a process that is killed leaves nothing half done. It reads in that transaction too: the sweep of an erasure that began
- * meanwhile waits for its end and then deletes what it has stored; one that began before is seen by it.
+ * Collects the next part of an organisation's records. Returns false if there is nothing left to collect. Each part is
+ * one transaction that also saves the progress, so a process that is killed leaves no partial work behind. The records
+ * are read in the same transaction. An erasure sweep that starts in the meantime waits for the transaction and then
+ * deletes the collected records. The transaction sees every erasure that committed before it started.
  */
 export async function collectPart(
   pool: Pool,
@@ -79,8 +84,9 @@ export async function collectPart(
 }
 
 /**
- * Those under way, or else the first that are waiting. While too much is kept, all wait until some of it has expired: when they
- * were requested, nobody knew how much they would collect.
+ * Returns the running requests, or starts the oldest pending ones if none is running. If the organisation already stores
+ * too many collected records, no request is started until some of them expire, because the number of records that a
+ * request will collect is not known in advance.
  */
 async function runningRequests(pool: Pool, organisationId: string): Promise<Running[]> {
   const columns = 'access_request_id, step, after';
@@ -89,7 +95,8 @@ async function runningRequests(pool: Pool, organisationId: string): Promise<Runn
     [organisationId],
   );
   const [first] = rows;
-  // Two processes can have started some each. Those that are behind continue when the first are done.
+  // Two processes may each have started requests. Requests that have made less progress than the first one continue when
+  // it is done.
   if (first) return rows.filter(({ step, after }) => step === first.step && after === first.after);
   if ((await countKept(pool, organisationId)).records >= accessLimits.recordsKeptMax) return [];
   const { rows: started } = await pool.query<Running>(
@@ -110,7 +117,7 @@ function idsOf(running: readonly Running[]): string[] {
   return running.map(({ access_request_id }) => access_request_id);
 }
 
-/** Keeps other processes out until the end of the transaction; false if one of them has done this part. */
+/** Locks out other processes until the transaction ends. Returns false if one of them has already done this part. */
 async function lockPart(
   client: Client,
   organisationId: string,
@@ -134,7 +141,8 @@ async function collectionOf(
   organisationId: string,
   running: readonly Running[],
 ): Promise<Collection> {
-  // Before anything else is read: an erasure that is finished meanwhile has deleted the rest.
+  // Read the hidden ids first. An erasure that finishes between the two reads has already deleted its people's ids from
+  // `access_request_ids`.
   const hidden = await hiddenIds(client, organisationId);
   const { rows } = await client.query<{ id: string; request: string; isInferred: boolean }>(
     `select id, access_request_id as request, is_inferred as "isInferred" from access_request_ids
@@ -145,7 +153,7 @@ async function collectionOf(
   return { organisationId, idTable: 'access_request_ids', ids, hidden };
 }
 
-/** What comes next; no step when all is collected. */
+/** The step to continue with. Its name is null once everything has been collected. */
 interface Progress {
   readonly step: string | null;
   readonly after: string | null;
@@ -173,7 +181,10 @@ async function workOn(
   return { step: after === null ? (collectingSteps[at + 1]?.name ?? null) : step, after };
 }
 
-/** Adds the users of these customers, and other customers with one of these users: one person was stored twice. */
+/**
+ * Adds these customers' users. Also adds other customers with the same users, because they are the same person stored
+ * twice.
+ */
 async function addCustomers(
   client: Client,
   collection: Collection,
@@ -189,7 +200,7 @@ async function addCustomers(
   return after;
 }
 
-/** Adds the users that were seen together with these customers. */
+/** Adds users that occur in the same records as these customers. */
 async function addUsers(
   client: Client,
   collection: Collection,
@@ -254,7 +265,10 @@ async function store(
   }
 }
 
-/** The same Idempotency-Key can be in several tables, and is then stored already. */
+/**
+ * Restarts the part unless all of these records are stored. An earlier step may have stored some of them, because the
+ * same Idempotency-Key can occur in several tables.
+ */
 async function beginAgainUnlessStored(
   client: Client,
   organisationId: string,
@@ -284,7 +298,7 @@ async function noteProgress(
   await queryRows(client, { text, values: [organisationId, idsOf(running), step, after] }, running.length);
 }
 
-/** The ids are no longer needed. */
+/** Marks the requests as done, and deletes their ids, which are no longer needed. */
 async function noteDone(client: Client, organisationId: string, running: readonly Running[]): Promise<void> {
   await client.query(
     'delete from access_request_ids where organisation_id = $1 and access_request_id = any ($2::uuid[])',

@@ -24,10 +24,10 @@ import { rejectionAsJson } from '../rejections/find-rejections.ts';
 import { readRejections } from '../rejections/rejections.ts';
 import { type CollectedRecord, type Collection, requestsOf } from './collection.ts';
 
-/** Collects one kind of record, a bounded number at a time. */
+/** Collects one kind of record. Each call collects a limited number of records. */
 interface CollectingStep {
   readonly name: string;
-  /** The type of its records in the download. */
+  /** The type of the records in the download. */
   readonly type: string;
   readonly next: (
     client: Client,
@@ -92,7 +92,7 @@ async function interactions(
   };
 }
 
-/** A scan can find very many; those of one part fit into memory. */
+/** Limits a part to as many rows as fit into memory, because a scan can find far more. */
 function firstOf<T extends { readonly id: string }>(
   { found, after }: Found<T>,
   inOrder: (one: T, other: T) => number,
@@ -102,7 +102,7 @@ function firstOf<T extends { readonly id: string }>(
   return { found: first, after: first.at(-1)?.id ?? after };
 }
 
-/** Judged by what was read: the row may have lost its person, or got another, since it was found. */
+/** Checks the row again, because its person may have been removed or replaced since the row was found. */
 function collected(
   collection: Collection,
   type: UploadType,
@@ -117,7 +117,7 @@ function collected(
   return requests.length === 0 ? [] : [{ id, record, people, requests }];
 }
 
-/** The student of an interaction. */
+/** An interaction's student id, or null if it has none. */
 function studentOf(type: UploadType, record: unknown): string | null {
   const { student_id } = (record ?? {}) as Readonly<Record<string, unknown>>;
   return type === 'interactions' && typeof student_id === 'string' ? student_id.toLowerCase() : null;
@@ -141,7 +141,7 @@ async function rejections(
       const student = studentOf(rejection.type, JSON.parse(rejection.record ?? 'null'));
       return {
         id: rejection.rejection_id,
-        // Between the tokens of what was sent there may be line breaks, and a record is one line.
+        // The JSON as sent may contain line breaks between tokens, but a record in the download must be a single line.
         record: rejectionAsJson(rejection).replaceAll(/[\r\n]/g, ' '),
         people,
         requests: requestsOf(collection, people, student),
@@ -151,7 +151,7 @@ async function rejections(
   };
 }
 
-/** Of the answer to an upload, what it says of these people. */
+/** Collects the parts of stored upload responses that are about these people. */
 async function receipts(
   client: Client,
   collection: Collection,
@@ -182,7 +182,7 @@ async function receipts(
   };
 }
 
-/** Idempotency-Keys with an id in them. */
+/** Collects Idempotency-Keys that contain one of the ids. */
 function keysOf(name: string, table: KeyTable): CollectingStep {
   return {
     name,

@@ -1,33 +1,36 @@
 import type { People } from '../people/people.ts';
 
-/** The running access requests of an organisation, which are collected together: a pass over the data serves all of them. */
+/** An organisation's running access requests. They share one pass over the data. */
 export interface Collection extends People {
-  /** The requests that look for each id. */
+  /** For each id, the requests that look for it. */
   readonly ids: ReadonlyMap<string, readonly Wanted[]>;
-  /** The ids of people who are being erased: nothing that names one of them is collected. */
+  /** The ids of people who are being erased. Records that contain one of these ids are not collected. */
   readonly hidden: ReadonlySet<string>;
 }
 
 export interface Wanted {
   readonly request: string;
-  /** Whether it is a user who was only seen together with a customer that was asked for. Others may use the same device. */
+  /**
+   * True if the request does not list this user, who only occurred together with a requested customer. Other people may
+   * use the same device.
+   */
   readonly isInferred: boolean;
 }
 
-/** Something that is stored about people. */
+/** A stored record about people. */
 export interface CollectedRecord {
   readonly id: string;
-  /** JSON. */
+  /** The record as JSON. */
   readonly record: string;
-  /** All ids of people in it. */
+  /** All people's ids in the record. */
   readonly people: readonly string[];
-  /** The access requests that it belongs to. */
+  /** The access requests that the record belongs to. */
   readonly requests: readonly string[];
 }
 
 /**
- * The access requests that want a record with these people in it, each once. What has a student belongs to that student: a user who
- * was only seen together with somebody does not make it theirs.
+ * Returns the access requests that match a record about these people, without duplicates. A record with a student belongs
+ * only to that student, even if one of its users also occurred together with another person.
  */
 export function requestsOf(
   { ids }: Collection,

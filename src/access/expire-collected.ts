@@ -1,7 +1,10 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** Deletes what was collected some days ago, in bounded transactions. The requests stay, with their counts. */
+/**
+ * Deletes the collected records of requests that were done before the given time, in transactions of limited size. The
+ * requests and their counts are kept.
+ */
 export async function expireCollected(pool: Pool, doneBefore: Date, stopping?: AbortSignal): Promise<void> {
   const { rows } = await pool.query<{ organisation_id: string; access_request_id: string }>(
     `select organisation_id, access_request_id from access_requests where state = 'done' and done_at < $1`,

@@ -5,19 +5,19 @@ import { accessLimits } from './limits.ts';
 
 export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired';
 
-/** An access request as the API shows it. */
+/** An access request as the API returns it. */
 export interface AccessRequest {
   readonly access_request_id: string;
   readonly state: AccessRequestState;
   readonly requested: string;
   readonly key_id: string;
-  /** How many ids were sent. */
+  /** The number of ids in the request. */
   readonly people: number;
-  /** How many records of each type were collected. */
+  /** The number of collected records by type. */
   readonly records: Readonly<Record<string, number>>;
   readonly started: string | null;
   readonly done: string | null;
-  /** Until when its records can be downloaded. */
+  /** The time after which the request's records can no longer be downloaded. */
   readonly expires: string | null;
 }
 
@@ -26,7 +26,10 @@ type Stored = Omit<AccessRequest, 'requested' | 'expires'>;
 const columns = `access_request_id, state, key_id, people, records, ${exactTime('started_at')} as started,
   ${exactTime('done_at')} as done`;
 
-/** Expired by the clock, whether or not maintenance has deleted what was collected. */
+/**
+ * Converts a stored request into the form that the API returns. Whether a request has expired depends only on the time,
+ * not on whether maintenance has already deleted its records.
+ */
 function shown({ access_request_id, state, done, ...rest }: Stored): AccessRequest {
   const expiresMs = done === null ? Number.POSITIVE_INFINITY : Date.parse(done) + accessLimits.recordsKeptMs;
   return {
@@ -57,7 +60,7 @@ export interface AccessRequestPage {
   readonly next_cursor: string | null;
 }
 
-/** A page, the newest first. */
+/** Returns a page of access requests, newest first. */
 export async function accessRequestPage(
   pool: Pool,
   organisationId: string,

@@ -1,9 +1,12 @@
 export const accessLimits = {
-  /** Requests of an organisation that are not done yet, requests and their records that are kept for download. */
+  /** Limits per organisation on unfinished requests, on finished requests, and on the records stored for download. */
   requestsOpenMax: 100,
   requestsKeptMax: 10_000,
   recordsKeptMax: 5_000_000,
-  /** Requests and ids that are collected together. Every part reads all ids, and a record is stored once for each request. */
+  /**
+   * The maximum number of requests and ids that are collected together. Every part reads all of the ids, and a record is
+   * stored once for each matching request.
+   */
   requestsTogetherMax: 20,
   idsTogetherMax: 5_000,
   recordsKeptMs: 7 * 24 * 3_600_000,

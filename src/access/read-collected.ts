@@ -9,8 +9,8 @@ interface Collected {
 }
 
 /**
- * Streams what was collected, one record per line, one query at a time: between queries it holds no connection, however slowly the
- * client reads. People who are being erased by then are skipped.
+ * Streams the collected records, one per line. It runs one query at a time and holds no connection between queries,
+ * however slowly the client reads. It skips people whose erasure has started in the meantime.
  */
 export async function* collectedLines(
   pool: Pool,

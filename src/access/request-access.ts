@@ -15,7 +15,7 @@ export interface AccessAsked {
   readonly userIds: readonly string[];
 }
 
-/** Begins an access request, and returns its id. Maintenance collects the records. */
+/** Creates an access request and returns its id. Maintenance collects the records later. */
 export function requestAccess(pool: Pool, asked: AccessAsked, suppressions: Suppressions): Promise<string> {
   const { organisationId, keyId, customerIds, userIds } = asked;
   const id = randomUUIDv7();
@@ -44,7 +44,10 @@ export function requestAccess(pool: Pool, asked: AccessAsked, suppressions: Supp
   );
 }
 
-/** Locks the organisation's row first, so that several requests at once cannot exceed the bound together. */
+/**
+ * Throws if the organisation has too many access requests. Locks the organisation's row first, so that concurrent calls
+ * cannot exceed the limit together.
+ */
 async function refuseTooMany(client: Client, organisationId: string): Promise<void> {
   await queryRows(
     client,
@@ -61,7 +64,7 @@ async function refuseTooMany(client: Client, organisationId: string): Promise<vo
     throw new RequestError('too_many_access_requests');
 }
 
-/** How many requests of an organisation are not done, how many have not expired, and how many records they have. */
+/** Counts an organisation's unfinished requests, its unexpired requests, and the records collected for them. */
 export async function countKept(
   client: Pick<Client, 'query'>,
   organisationId: string,
@@ -77,8 +80,8 @@ export async function countKept(
 }
 
 /**
- * Notes ids of people to look for, except for erased people: their ids are stored nowhere. An erasure that commits during this
- * transaction waits for its end, and then removes them.
+ * Stores the ids to look for. Skips the ids of erased people, which must not be stored anywhere. An erasure that commits
+ * during this transaction waits for the transaction to end and then deletes its people's ids.
  */
 export async function addIds(
   client: Client,

@@ -11,7 +11,7 @@ const line = {
   counts: { received: 7, failed: 2 },
 } as const;
 
-it('counts what a request caused by what it was', () => {
+it('counts a request by its kind', () => {
   const counts = new ActivityCounts();
   counts.answered(line);
   counts.answered({ ...line, operation_id: 'upload-interactions' });
@@ -27,7 +27,7 @@ it('counts what a request caused by what it was', () => {
   expect(counts.take().size).toBe(0);
 });
 
-it('takes the busiest by each measure', () => {
+it('returns the busiest organisations by each measure', () => {
   const counts = new ActivityCounts();
   const all = Array.from({ length: 2_000 }, (_, at) => {
     const received = (at * 7_919) % 2_003;
@@ -40,7 +40,7 @@ it('takes the busiest by each measure', () => {
       .toSorted((one, other) => other[by] - one[by])
       .slice(0, limits.busiestOrganisationsMax)
       .map(({ id }) => id);
-  // All have one request, so the first of them count as the busiest by requests.
+  // Every organisation has made one request, so the organisations that were counted first win the tie.
   const byRequests = all.slice(0, limits.busiestOrganisationsMax).map(({ id }) => id);
   const expected = new Set([...byRequests, ...busiest('received'), ...busiest('body_bytes')]);
   expect(new Set(counts.take().keys())).toEqual(expected);

@@ -1,4 +1,4 @@
-// activity/: what processes and organisations do, reported once a minute for the operator.
+// activity/: the activity of processes and organisations, which each process reports once a minute for the operator.
 
 import { limits } from '../limits.ts';
 
@@ -6,10 +6,10 @@ export const measures = ['requests', 'records', 'interactions', 'bytes', 'reject
 
 export type Measure = (typeof measures)[number];
 
-/** What an organisation caused. */
+/** One organisation's activity counts. */
 export type Activity = Record<Measure, number>;
 
-/** The part of a request's log line that is counted. */
+/** The fields of a request's log line that are counted. */
 interface AnsweredRequest {
   readonly operation_id: string | undefined;
   readonly organisation_id: string | undefined;
@@ -19,7 +19,7 @@ interface AnsweredRequest {
   readonly counts: { readonly received: number; readonly failed: number } | undefined;
 }
 
-/** Counts what each organisation causes in this process, until it is taken. */
+/** Counts each organisation's activity in this process until `take` is called. */
 export class ActivityCounts {
   #counts = new Map<string, Activity>();
 
@@ -39,7 +39,7 @@ export class ActivityCounts {
     }
   }
 
-  /** The busiest organisations by each measure. Counting begins again at zero. */
+  /** Returns the busiest organisations by each measure, and resets the counts. */
   take(): Map<string, Activity> {
     const counts = this.#counts;
     this.#counts = new Map();
@@ -56,7 +56,7 @@ export class ActivityCounts {
   }
 }
 
-/** Goes through them once: sorting 100,000 would hold up requests. */
+/** Finds the busiest organisations in a single pass, because sorting 100,000 entries would block requests. */
 function busiestBy(measure: Measure, counts: ReadonlyMap<string, Activity>): string[] {
   const top: { readonly id: string; readonly count: number }[] = [];
   for (const [id, { [measure]: count }] of counts) {

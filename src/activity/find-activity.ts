@@ -11,7 +11,7 @@ export interface BusyOrganisation extends Activity {
   readonly name: string | null;
 }
 
-/** The busiest organisations of the last minutes, added up over all processes. */
+/** Returns the organisations that were busiest in the last few minutes, summed over all processes. */
 export async function busiestOrganisations(
   pool: Pool,
   { by, minutes, count }: { by: Measure; minutes: number; count: number },
@@ -53,7 +53,7 @@ export interface ServiceState {
     readonly count: number;
     readonly ends_at: string;
   }[];
-  /** Null outside of a cluster. */
+  /** Null if the database is not a cluster. */
   readonly nodes:
     | readonly { readonly name: string; readonly port: number; readonly is_active: boolean }[]
     | null;
@@ -70,7 +70,10 @@ export async function serviceState(pool: Pool): Promise<ServiceState> {
   return { processes, maintenance, partitions: await partitions(pool), nodes: await nodes(pool) };
 }
 
-/** All are ranges of ids, and an id begins with its time. */
+/**
+ * Returns each table's partitions. A partition covers a range of ids, and an id starts with its creation time, so the
+ * end of the last range is a time.
+ */
 async function partitions(pool: Pool): Promise<ServiceState['partitions']> {
   const { rows } = await pool.query<{ table: string; count: number; last: string }>(
     `select p.relname as table, count(*)::integer as count,

@@ -15,7 +15,10 @@ interface ChoreRun {
   failed_at: Date | null;
 }
 
-/** Writes what this process does, and for whom. A minute that cannot be written is lost: nothing waits for it. */
+/**
+ * Writes this process's activity per organisation to the database. If the write fails, that minute's activity is lost,
+ * which is acceptable because nothing depends on it.
+ */
 export class ActivityReport {
   readonly #pool: Pool;
   readonly #process: ReportedProcess;
@@ -36,7 +39,7 @@ export class ActivityReport {
     this.#runOf(chore).failed_at = new Date();
   }
 
-  /** Returns a function that stops it. */
+  /** Starts reporting and returns a function that stops it. */
   start(failed: (error: unknown) => void): () => Promise<void> {
     let running = Promise.resolve();
     const report = () => {
@@ -74,7 +77,7 @@ export class ActivityReport {
     });
   }
 
-  /** A process that stops is no longer listed; one that was killed is listed for an hour. */
+  /** Removes this process from the list when it stops. A process that was killed stays listed for an hour. */
   async #leave(): Promise<void> {
     await this.#pool.query('delete from processes where process_id = $1', [this.#processId]);
   }
@@ -86,7 +89,10 @@ export class ActivityReport {
   }
 }
 
-/** Only the leader removes what is old: processes that remove the same rows could wait for each other. */
+/**
+ * The statement that writes a report. Only the leader removes old rows, because several processes removing the same
+ * rows could block each other.
+ */
 const reportStatement = `
   with seen as (
     insert into processes (process_id, host, version, started_at, seen_at, is_leader)

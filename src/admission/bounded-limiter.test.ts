@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { BoundedLimiter, type Windows } from './bounded-limiter.ts';
 
-it('counts within its windows, and forgets the oldest name when there are too many', async () => {
+it('counts per window, and forgets the oldest name when there are too many', async () => {
   const windows: Windows = new Map();
   const limiter = new BoundedLimiter({ points: 3, duration: 60 }, windows, 1_000);
   const isTaken = (name: string, points = 1) =>

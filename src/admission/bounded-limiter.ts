@@ -1,4 +1,4 @@
-// admission/: how much is let in at once: limits for each organisation and address, bytes in flight, the fair queue.
+// admission/: rate limits per organisation and IP address, the limit on bytes in flight, and the fair queue.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
@@ -7,12 +7,12 @@ interface Window {
   readonly endsMs: number;
 }
 
-/** The windows of several limiters, in the order in which they began. */
+/** The time windows of several limiters, ordered by start time. */
 export type Windows = Map<string, Window>;
 
 /**
- * Counts in memory for at most `namesMax` names. Anyone can come from a new address, so beyond that the window that began
- * first is forgotten. All windows are equally long, so the first in the map are the ones to have ended.
+ * Keeps counts in memory for at most `namesMax` names. Clients can use any number of addresses, so when the map is
+ * full, the oldest window is dropped. All windows have the same length, so the first windows in the map end first.
  */
 export class BoundedLimiter extends RateLimiterMemory {
   readonly #windows: Windows;

@@ -3,25 +3,29 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from './request-limits.ts';
 
-/** The memory for body and answer that one request holds. */
+/** The memory reserved for one request's body and answer. */
 export interface Holding {
-  /** Raises the reservation to this many bytes; throws if there is no room. */
+  /** Raises the reservation to this many bytes. Throws if there is not enough memory. */
   grow(toBytes: number): void;
-  /** Sets the reservation whether there is room or not: for the answer about data that is already stored. */
+  /** Sets the reservation even if there is not enough memory. Used for responses about data that is already stored. */
   set(bytes: number): void;
   release(): void;
 }
 
 /**
- * Bounds the bodies and answers that this process holds in memory, in all and per organisation. It refuses a body
- * before it is read. An organisation may hold three times what is still free: alone it gets three quarters of all, and
- * however many there are, something is left for the next.
+ * Limits the memory that bodies and answers use in this process, in total and per organisation. A body that does not
+ * fit is refused before it is read. An organisation may reserve up to three times the memory that is still free. If
+ * only one organisation sends requests, it gets three quarters of the total, and some memory is always left for the
+ * next organisation.
  */
 export class BytesInFlight {
   readonly #max: number;
   readonly #perOrganisationMax: number;
   readonly #ofOrganisations = new Map<string, number>();
-  /** Of each client address that uses a browser key. There are no more than there are requests under way. */
+  /**
+   * The bytes reserved for requests with a browser key, by client address. The map never has more entries than there
+   * are requests in progress.
+   */
   readonly #ofVisitors = new Map<string, number>();
   #all = 0;
 
@@ -82,8 +86,8 @@ const soon = { 'retry-after': String(limits.retryInFlightSeconds) };
 function tooMuchOfOne(max: number, who = 'organisation'): RequestError {
   return new RequestError('too_many_requests', {
     message:
-      `This ${who} may have ${max} bytes of bodies and answers in flight at the moment, and this would be more. ` +
-      'Read the answers to the requests before, or send smaller ones.',
+      `This ${who} may have ${max} bytes of bodies and answers in flight at the moment, and this request exceeds that. ` +
+      'Read the answers to earlier requests first, or send smaller requests.',
     headers: soon,
   });
 }

@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
 /**
- * What counts as one client. A client with one IPv6 address has all 2^64 of its network. Some proxies append the client's
- * port to its address.
+ * Maps an address to the block that its client controls: a client with one IPv6 address controls all 2^64 addresses in
+ * its network. Some proxies append the client's port to its address.
  */
 export function blockOf(address: string): string {
   if (isIPv4(address)) return address;

@@ -4,9 +4,9 @@ import { limits } from '../limits.ts';
 import { blockOf } from './client-address.ts';
 
 /**
- * Counts attempts with wrong keys by address. An address with too many is refused before anything is hashed or looked
- * up. A key id that was found before has its own count at each address: neither an old key that one program still sends
- * nor wrong keys may lock out a good key at the same address.
+ * Counts failed authentication attempts per IP address. An address with too many failures is refused before any hashing
+ * or lookup. Each existing key id has a separate count at each address. A valid key therefore still works at an address
+ * from which another program sends old or wrong keys.
  */
 export class FailedKeys {
   readonly #limiter: RateLimiterMemory;
@@ -20,7 +20,7 @@ export class FailedKeys {
     if (failed && failed.consumedPoints >= this.#limiter.points) throw tooMany(failed);
   }
 
-  /** Counts one more failure, and throws if that is one too many. */
+  /** Counts another failure and throws if there are too many. */
   async count(address: string, knownKeyId?: string): Promise<void> {
     const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
     if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);

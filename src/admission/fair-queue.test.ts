@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { FairQueue } from './fair-queue.ts';
 
-/** Records when work begins, and ends it on demand. */
+/** Records the order in which tasks start, and ends them on demand. */
 function recorder(turns: FairQueue) {
   const begun: string[] = [];
   const ends: (() => void)[] = [];
@@ -43,7 +43,7 @@ it('no organisation has more than its share at once, even if nobody else wants o
   await Promise.all(all);
 });
 
-it('a task that asks for a smaller share waits for it, also in the queue', async () => {
+it('a task with a smaller share waits for it, also in the queue', async () => {
   const turns = new FairQueue({ atOnce: 3, perOrganisationMax: 2, waitingMax: 100 });
   const end = await turns.begin('a', 1);
   let hasBegun = false;
@@ -58,7 +58,7 @@ it('a task that asks for a smaller share waits for it, also in the queue', async
   await second;
 });
 
-it('who waits too long is refused, and does not get a turn later', async () => {
+it('a task that waits too long is refused, and does not get a turn later', async () => {
   const turns = new FairQueue({ atOnce: 1, waitingMax: 100, waitMs: 20 });
   const { begun, add, endNext } = recorder(turns);
   const first = add('a', 'a1');
@@ -72,7 +72,7 @@ it('who waits too long is refused, and does not get a turn later', async () => {
   expect(begun).toEqual(['a1', 'c1']);
 });
 
-it('who finds too many waiting is refused at once', async () => {
+it('a task is refused at once if the queue is full', async () => {
   const turns = new FairQueue({ atOnce: 1, waitingMax: 1 });
   const { add, endNext } = recorder(turns);
   const [first, second] = [add('a', 'a1'), add('a', 'a2')];
@@ -82,7 +82,7 @@ it('who finds too many waiting is refused at once', async () => {
   await Promise.all([first, second]);
 });
 
-it('work that fails gives its turn to the next', async () => {
+it('a task that fails passes its turn to the next', async () => {
   const turns = new FairQueue({ atOnce: 1, waitingMax: 1 });
   await expect(turns.take('a', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   await expect(turns.take('b', async () => 'done')).resolves.toBe('done');

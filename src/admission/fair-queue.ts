@@ -1,12 +1,12 @@
 import { RequestError } from '../errors.ts';
 
 export interface FairQueueOptions {
-  /** How many tasks may run at once. */
+  /** The maximum number of concurrent tasks. */
   readonly atOnce: number;
-  /** How many of them for one organisation; default all. */
+  /** The maximum number of concurrent tasks per organisation. Unlimited by default. */
   readonly perOrganisationMax?: number;
   readonly waitingMax: number;
-  /** Waiting longer than this fails; without it, tasks wait forever. */
+  /** A task fails if it waits longer than this. If unset, tasks may wait forever. */
   readonly waitMs?: number;
 }
 
@@ -16,13 +16,14 @@ interface Waiting {
 }
 
 /**
- * A fair queue: runs a few tasks at once, and organisations take turns. One with many tasks in the queue delays another
- * by no more than the tasks under way. A task fails if the queue is full or if it waits too long.
+ * A fair queue, which runs a few tasks concurrently and lets organisations take turns. However many tasks one
+ * organisation has queued, another organisation waits only for the tasks that are already running. A task fails if the
+ * queue is full or if it waits too long.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #perOrganisationMax: number;
-  /** The queue of each organisation; the one whose turn it is comes first. */
+  /** Each organisation's queue. The organisation whose turn is next comes first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
   #waitingCount = 0;
   readonly #workingFor = new Map<string, number>();
@@ -47,8 +48,8 @@ export class FairQueue {
   }
 
   /**
-   * Resolves when it is the organisation's turn, to a function that ends the turn. The task begins only if fewer than `max` of
-   * the organisation are running.
+   * Waits for the organisation's turn and resolves to a function that ends the task. The task starts only if fewer than
+   * `max` of the organisation's tasks are running.
    */
   async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
     if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
@@ -112,7 +113,7 @@ export class FairQueue {
       const [first] = waiting;
       if (!first || !this.#isFreeFor(next, first.max)) continue;
       first.begin();
-      // Goes to the end of the line.
+      // Move the organisation to the end of the queue.
       if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
       return;
     }

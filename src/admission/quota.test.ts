@@ -5,10 +5,10 @@ const none = { records_stored_max: null, bytes_stored_max: null, records_stored:
 
 it.each([
   ['no quota', {}],
-  ['no quota any more', { records_stored: 100 }],
-  ['a quota that was not measured yet', { records_stored_max: 10 }],
+  ['a removed quota', { records_stored: 100 }],
+  ['a quota that has not been measured yet', { records_stored_max: 10 }],
   ['less than 80 %', { records_stored_max: 100, records_stored: 79 }],
-])('%s is not mentioned, and refuses nothing', (_what, own) => {
+])('%s is not reported and refuses nothing', (_what, own) => {
   const quota = quotaOf({ ...none, ...own });
   expect(quota).toBeUndefined();
   expect(quotaRefusal(quota, undefined)).toBeUndefined();
@@ -21,7 +21,7 @@ it('from 80 % on the header has what is used, and nothing is refused yet', () =>
   expect(quotaRefusal(quota, undefined)).toBeUndefined();
 });
 
-it('of two quotas those are mentioned that are near their limit, and either refuses', () => {
+it('only quotas near their limit are reported, and a full one refuses', () => {
   const both = { records_stored_max: 100, records_stored: 99, bytes_stored_max: 1_000, bytes_stored: 1_000 };
   expect(quotaOf(both)?.header).toBe('"records";used=99;max=100, "bytes";used=1000;max=1000');
   expect(quotaRefusal(quotaOf(both), undefined)?.message).toContain(
@@ -30,7 +30,7 @@ it('of two quotas those are mentioned that are near their limit, and either refu
   expect(quotaOf({ ...both, bytes_stored: 10 })?.header).toBe('"records";used=99;max=100');
 });
 
-it('a visitor learns no figures', () => {
+it('visitors do not see any figures', () => {
   const full = quotaOf({ ...none, records_stored_max: 77, records_stored: 78 });
   expect(quotaRefusal(full, undefined)?.message).toMatch(/77 .*78/);
   expect(quotaRefusal(full, '192.0.2.1')).toMatchObject({ code: 'quota_exceeded', status: 403 });

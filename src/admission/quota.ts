@@ -1,38 +1,41 @@
 import { RequestError } from '../errors.ts';
 
-/** From this share of a quota on, answers state what is used; note_quota_usage in the database has the same number. */
+/**
+ * Responses report the usage once it reaches this share of a quota. The `note_quota_usage` function in the database
+ * uses the same number.
+ */
 export const nearShare = 0.8;
 
-/** What an organisation may store; null without a quota. */
+/** The maximum amount of data that an organisation may store. A field is null if it has no quota. */
 export interface OrganisationQuota {
   readonly records_stored_max: number | null;
   readonly bytes_stored_max: number | null;
 }
 
-/** What it has stored, as last measured; null without a quota, or before the first measurement. */
+/** The last measured usage. Null if there is no quota, or before the first measurement. */
 export interface QuotaUsage {
   readonly records_stored: number | null;
   readonly bytes_stored: number | null;
 }
 
-/** One quota of which at least 80 % is used. */
+/** A quota of which at least 80 % is used. */
 interface NearQuota {
   readonly what: 'records' | 'bytes';
   readonly used: number;
   readonly max: number;
 }
 
-/** The state of an organisation that has used at least 80 % of a quota. */
+/** The quota state of an organisation that has used at least 80 % of a quota. */
 export interface Quota {
-  /** For `Intake-Quota`, a structured field like those of rate limits. */
+  /** The value of the `Intake-Quota` header, a structured field like the rate-limit headers. */
   readonly header: string;
-  /** The same for the console. */
+  /** The same data for the console. */
   readonly near: readonly NearQuota[];
-  /** Undefined while more may be stored. */
+  /** The exceeded quota, or undefined if the organisation may store more. */
   readonly exceeded: NearQuota | undefined;
 }
 
-/** Undefined for organisations without a quota, and for those that have used less than 80 % of theirs. */
+/** Returns the quota state, or undefined if the organisation has no quota or has used less than 80 % of each. */
 export function quotaOf(own: OrganisationQuota & QuotaUsage): Quota | undefined {
   const near = (['records', 'bytes'] as const).flatMap((what): NearQuota[] => {
     const [used, max] = [own[`${what}_stored`], own[`${what}_stored_max`]];
@@ -46,7 +49,10 @@ export function quotaOf(own: OrganisationQuota & QuotaUsage): Quota | undefined 
   };
 }
 
-/** Undefined while more may be stored. A visitor with a browser key is not shown how much the organisation has. */
+/**
+ * Returns the error for an exceeded quota, or undefined if the organisation may store more. Visitors with a browser key
+ * do not see the organisation's usage.
+ */
 export function quotaRefusal(
   quota: Quota | undefined,
   visitor: string | undefined,

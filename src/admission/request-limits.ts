@@ -5,10 +5,13 @@ import { limits } from '../limits.ts';
 import { BoundedLimiter, type Windows } from './bounded-limiter.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
-/** What is counted: interactions, one by one or in batches; all other requests; and the records of uploads. */
+/**
+ * The kinds of rate limit. `interactions` counts interactions, whether they are sent alone or in batches. `requests`
+ * counts all other requests, and `records` counts uploaded records.
+ */
 export type Limited = 'requests' | 'interactions' | 'records';
 
-/** An organisation's own limits; null where the setting holds. */
+/** An organisation's own limits. Null means that the default from the settings applies. */
 export interface OrganisationLimits {
   readonly requests_per_second_max: number | null;
   readonly interactions_per_second_max: number | null;
@@ -16,7 +19,7 @@ export interface OrganisationLimits {
   readonly bytes_in_flight_max: number | null;
 }
 
-/** What holds for an organisation without limits of its own. */
+/** Returns the limits of an organisation that has no limits of its own. */
 export function defaultLimits(config: Config): Readonly<Record<keyof OrganisationLimits, number>> {
   return {
     requests_per_second_max: config.requestsPerSecondMax,
@@ -26,10 +29,10 @@ export function defaultLimits(config: Config): Readonly<Record<keyof Organisatio
   };
 }
 
-/** Who is counted. */
+/** The organisation, and possibly the visitor, that a request counts against. */
 export interface Counted {
   readonly organisationId: string;
-  /** With a browser key: the client's address, which has limits of its own. */
+  /** The client's IP address if the key is a browser key. Each such address has its own limits. */
   readonly visitor: string | undefined;
   readonly limits: OrganisationLimits;
 }
@@ -37,14 +40,15 @@ export interface Counted {
 type Kind = Limited | 'visitors';
 
 /**
- * Limits what each organisation may send. The window is two seconds with a quota of two seconds, so a burst of twice
- * the rate passes while the average holds. Counted in Redis for all processes together if there is one, else, and while
- * Redis is away, in memory. With a browser key, the interactions of each address are counted first.
+ * Enforces rate limits per organisation. Requests are counted over windows of two seconds, so a burst at twice the rate
+ * is accepted as long as the average stays within the limit. If Redis is configured, all processes share their counts
+ * through it. Without Redis, or while it is unavailable, each process counts in memory. With a browser key,
+ * interactions are first counted per IP address.
  */
 export class RequestLimits {
   readonly #defaults: ReturnType<typeof defaultLimits>;
   readonly #shared: SharedCounts | undefined;
-  /** One limiter for each kind and quota: organisations with the same limit share it. */
+  /** One limiter per kind and quota, shared by organisations with the same limit. */
   readonly #limiters: Readonly<Record<Kind, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
     requests: new Map(),
     interactions: new Map(),
@@ -61,8 +65,8 @@ export class RequestLimits {
   }
 
   /**
-   * Counts, and returns the rate-limit headers of the answer; throws if it is too much. `before` is how much of the
-   * request was counted earlier.
+   * Counts `points` and returns the rate-limit headers for the response. Throws if the limit is exceeded. `before` is the
+   * number of points already counted for the same request.
    */
   async count(
     what: Limited,
@@ -79,7 +83,7 @@ export class RequestLimits {
     const name = `${organisationId} ${visitor}`;
     const ofVisitor = await take(this.#limiterOf('visitors', share), name, 'This address', counting);
     await take(this.#limiterOf(what, perSecond), organisationId, 'This organisation', counting);
-    // A visitor is not shown how much the organisation has left: that is its traffic.
+    // Visitors do not see the organisation's remaining quota, because that would reveal its traffic.
     return ofVisitor;
   }
 
@@ -97,7 +101,8 @@ export class RequestLimits {
           storeClient: this.#shared.client,
           keyPrefix: `intake:${what}`,
           rejectIfRedisNotReady: true,
-          // Once over the quota, Redis is not asked again until the window ends. There are too many addresses to remember.
+          // Once the quota is exceeded, Redis is not queried again until the window ends. There are too many IP addresses
+          // to do the same for visitors.
           ...(!isOfVisitors && { inMemoryBlockOnConsumed: window.points + 1 }),
           insuranceLimiter: here,
         })
@@ -127,7 +132,7 @@ async function take(
   }
 }
 
-/** As in the IETF draft on RateLimit header fields. */
+/** The header fields of the IETF RateLimit draft. */
 export interface LimitHeaders {
   readonly 'ratelimit-policy': string;
   readonly ratelimit: string;
@@ -154,16 +159,16 @@ function tooMany(
   const wait = secondsOf(refusal.msBeforeNext);
   const isHopeless = points > quota;
   const advice = isHopeless
-    ? `Split it: no more than ${quota} can pass at once.`
-    : `Send the request again in ${wait} s, and fewer at a time.`;
-  // By the code of the detail a program sees that waiting is of no use.
+    ? `Split it, because at most ${quota} are allowed at once.`
+    : `Send the request again in ${wait} s, and send less at a time.`;
+  // From the code in the detail, a program can see that waiting does not help.
   const detail = {
     field: 'records',
     code: 'too_many_records',
-    message: `must be no more than ${quota}`,
+    message: `must be at most ${quota}`,
   } as const;
   return new RequestError('too_many_requests', {
-    message: `${who} may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
+    message: `${who} may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this request exceeds that. ${advice}`,
     ...(isHopeless && { details: [detail] }),
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });

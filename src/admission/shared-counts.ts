@@ -1,7 +1,10 @@
 import { Redis } from 'ioredis';
 import { limits } from '../limits.ts';
 
-/** The Redis or Valkey in which all processes count together. It may go and come back at any time. */
+/**
+ * The Redis or Valkey server through which all processes share their counts. The server may become unavailable and come
+ * back at any time.
+ */
 export interface SharedCounts {
   readonly client: Redis;
   close(): void;
@@ -12,11 +15,12 @@ export function connectSharedCounts(
   onChange: (isThere: boolean, error?: Error) => void,
 ): SharedCounts {
   const client = new Redis(url, {
-    // A command that cannot be sent now fails at once, and is counted in memory: no request waits for a reconnect.
+    // A command fails if it cannot be sent immediately. The request is then counted in memory instead of waiting for a
+    // reconnect.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     commandTimeout: limits.redisTimeoutMs,
-    // Drops a connection that has stopped answering, so the next requests do not wait for it.
+    // Drop a connection that has stopped responding, so that later requests do not wait for it.
     socketTimeout: 2 * limits.redisTimeoutMs,
     connectTimeout: 5 * limits.redisTimeoutMs,
     retryStrategy: () => limits.redisRetryMs,

@@ -1,8 +1,8 @@
-// bookkeeping/: what every transaction that stores something writes about it: changes, counts and the receipt.
+// bookkeeping/: the changes, counts and receipts that every writing transaction adds.
 
 import type { Write } from '../postgres/pipelined-insert.ts';
 
-/** What a receipt says of its request as a whole. */
+/** The part of a receipt that describes the request as a whole. */
 export interface ReceiptHead {
   readonly organisationId: string;
   readonly requestId: string;
@@ -19,11 +19,11 @@ export interface ReceiptAddition {
   readonly durationMs: number;
   readonly batch: number;
   readonly counts: Readonly<Record<(typeof counted)[number], number>>;
-  /** The answer for the batch, as JSON. */
+  /** The response to the batch, as JSON. */
   readonly answer: string;
 }
 
-/** The counts of a batch, each a column of the receipt. */
+/** A batch's counts. Each of them is a column in the receipt. */
 export const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
 const text = `
@@ -37,7 +37,7 @@ const text = `
       batches = r.batches || excluded.batches,
       ${counted.map((count) => `${count} = r.${count} + excluded.${count}`).join(', ')}`;
 
-/** The statements that add a batch to its receipt. */
+/** Returns the statements that add a batch to its receipt. */
 export function receiptEntry(head: ReceiptHead, added: ReceiptAddition): Write[] {
   const { organisationId, requestId } = head;
   const values = [

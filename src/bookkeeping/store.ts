@@ -4,33 +4,33 @@ import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';
 
-/** The ids of what was created or changed, as a binary array. */
+/** The ids of rows that were created or changed, as a binary array. */
 export interface ChangedIds {
   readonly count: number;
   readonly ids: Buffer;
 }
 
-/** The change in the number of rejections of each kind. */
+/** The changes in the number of rejections, by kind. */
 export type KindChanges = ReadonlyMap<string, number>;
 
 export const noRejections: KindChanges = new Map();
 
-/** What a transaction stored of one type. */
+/** The rows of one type that a transaction stored. */
 export interface Stored {
   readonly type: string;
   readonly changed: ChangedIds;
-  /** How many of them are new. */
+  /** The number of new rows. */
   readonly records: number;
   /** The newest `updated` among the stored records. */
   readonly newestUpdated: string | null;
-  /** Whether a client sent it; what is erased is no upload. */
+  /** Whether a client sent the data. False for an erasure, for example. */
   readonly isReceived: boolean;
 }
 
-/** What a transaction did for an organisation. Nothing is optional, so that no writer can forget a part. */
+/** Everything that a transaction did for an organisation. No field is optional, so that no writer can forget one. */
 export interface Done {
   readonly organisationId: string;
-  /** Null if nothing was received that counts, such as when rejections are discarded. */
+  /** Null if no data was received, for example if rejections were discarded. */
   readonly stored: Stored | null;
   readonly rejected: KindChanges;
   readonly receipt: { readonly head: ReceiptHead; readonly added: ReceiptAddition } | null;
@@ -39,16 +39,19 @@ export interface Done {
 export interface Work<T> {
   readonly result: T;
   readonly done: readonly Done[];
-  /** Statements that are sent together with the entries. */
+  /** Statements to send together with the entries. */
   readonly writes?: readonly Write[];
-  /** Asked when the transaction has begun and they are sent; if it is false, all begins again. */
+  /**
+   * Called when the statements are sent, after the transaction has started. If it returns false, the transaction
+   * restarts.
+   */
   readonly isStillTrue?: () => boolean;
 }
 
 /**
- * The only way to store anything: runs `work` in a transaction and enters what it did in the change log, the counts and
- * the receipt before it commits. A statement that writes another number of rows than it should begins the transaction
- * again; see `queryRows`.
+ * Runs `work` in a transaction, and adds entries to the change log, the counts and the receipt before the transaction
+ * commits. All data must be stored through this function. If a statement writes an unexpected number of rows, the
+ * transaction restarts (see `queryRows`).
  */
 export function storeInTransaction<T>(
   pool: { connect(): Promise<Client> },
@@ -58,7 +61,9 @@ export function storeInTransaction<T>(
     inTransaction(pool, async (client, sendLast) => {
       const { result, done, writes = [], isStillTrue } = await work(client, attempt);
       if (isStillTrue)
-        sendLast(async () => beginAgainUnless(isStillTrue(), 'what the writes were checked with is too old'));
+        sendLast(async () =>
+          beginAgainUnless(isStillTrue(), 'the version that the writes were checked against is too old'),
+        );
       for (const { statement, rows } of [...writes, ...entriesOf(done)])
         sendLast((last) => queryRows(last, statement, rows));
       return result;
@@ -69,7 +74,10 @@ export function storeInTransaction<T>(
 const countColumns = ['organisation_id', 'type', 'records', 'newest_updated', 'last_upload'];
 const changeColumns = ['organisation_id', 'change_id', 'type', 'size', 'ids'];
 
-/** Organisations share statements: in a cluster each statement is planned anew. */
+/**
+ * Returns the statements that add the entries. Organisations share statements, because a cluster replans every
+ * statement.
+ */
 function entriesOf(all: readonly Done[]): Write[] {
   const now = new Date();
   const stored = all.flatMap(({ organisationId, stored: one }) => (one ? { organisationId, ...one } : []));
@@ -119,9 +127,10 @@ function kindEntry(organisationId: string, rejected: KindChanges): Write[] {
 }
 
 /**
- * Makes a statement for one PostgreSQL that stores new rows of a type and enters them. `storing` is a list of `with`
- * queries, of which `stored` returns the rows' ids as `id`; so does the statement. Only what was stored is entered: if
- * another transaction was first, the caller learns it from the ids, and nothing has to be undone. Not for a
+ * Builds a statement for a single PostgreSQL server. The statement stores new rows of a type together with their change
+ * log and count entries. `storing` is a list of `with` queries. The query named `stored` must return the rows' ids as
+ * `id`, and the whole statement also returns these ids. Only rows that were stored get entries. If another transaction
+ * stored a row first, the row's id is missing from the result, and nothing has to be undone. This does not work in a
  * cluster, which would gather the rows on one node.
  */
 export function storingStatement(

@@ -1,45 +1,45 @@
-// changes/: the change log, which records the ids that each transaction stored, and the feed that is read from it.
+// changes/: the change log, which records the ids that each transaction stored, and the feed that reads the log.
 
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { optionalForm } from '../registry/fields.ts';
 
-/** Where a reader continues: at this change, after `offset` of its ids. */
+/** The position from which a reader continues: at this change, after the first `offset` of its ids. */
 export interface Position {
   readonly number: number;
   readonly offset: number;
-  /** How many ids the change has; 0 if none of them has been read. */
+  /** The number of ids in the change, or 0 if none of them has been read. */
   readonly size: number;
-  /** In which epoch the last change that was read got its number. */
+  /** The epoch in which the last change that was read got its number. */
   readonly epoch: string;
 }
 
-/** A server that gave numbers, and the first that it gave. */
+/** An epoch's id, and the first change number that the epoch's server assigned. */
 export interface Epoch {
   readonly id: string;
   readonly first: number;
 }
 
-/** Of numbers that were given before epochs were recorded, and of the number 0. */
+/** The epoch of number 0, and of numbers assigned before epochs were recorded. */
 const noEpoch = '00000000';
 
-/** The epoch in which a change got its number. */
+/** Returns the epoch in which a change got its number. */
 export function epochOf(epochs: readonly Epoch[], number: number): string {
   return epochs.findLast(({ first }) => first <= number)?.id ?? noEpoch;
 }
 
-/** The position at which everything before a change has been read. */
+/** Returns the position before this change, with everything earlier already read. */
 export function startOf(number: number, epochs: readonly Epoch[]): Position {
   return { number, offset: 0, size: 0, epoch: epochOf(epochs, number - 1) };
 }
 
-/** The position at which this change has been read. */
+/** Returns the position after this change. */
 export function afterChange({ number, epoch }: Pick<Position, 'number' | 'epoch'>): Position {
   return { number: number + 1, offset: 0, size: 0, epoch };
 }
 
 /**
- * Whether this log has the changes up to a position that were read. If not, a server was lost before its standby had them,
- * and the standby gave their numbers to other changes.
+ * Returns whether this log contains the changes that were read up to a position. If it does not, a server was lost
+ * before its standby had received them, and the standby has assigned their numbers to other changes.
  */
 export function isOfLog({ number, offset, epoch }: Position, epochs: readonly Epoch[]): boolean {
   return epoch === epochOf(epochs, offset > 0 ? number : number - 1);
@@ -55,7 +55,7 @@ export function isSame(one: Position, other: Position): boolean {
 
 const form = /^(\d{1,15})-(\d{1,6})-(\d{1,6})-([0-9a-f]{8})-([\w-]{22})$/;
 
-/** The cursors of one organisation. */
+/** Reads and writes one organisation's cursors. */
 export class ChangeCursors {
   readonly #signer: CursorSigner;
 
@@ -67,13 +67,16 @@ export class ChangeCursors {
     return this.within(position)(position.offset);
   }
 
-  /** Writes cursors after so many ids of a change. One signature serves all: it covers the size, not the offset. */
+  /**
+   * Returns a function that writes a cursor after any number of a change's ids. All of these cursors share one
+   * signature, because it covers the change's size but not the offset.
+   */
   within({ number, size, epoch }: Pick<Position, 'number' | 'size' | 'epoch'>): (offset: number) => string {
     const signature = this.#signer.sign(`${number}-${size}-${epoch}`);
     return (offset) => `${number}-${offset}-${size}-${epoch}-${signature}`;
   }
 
-  /** Undefined if this server's database did not sign it for this organisation. */
+  /** Parses a cursor. Returns undefined if this database did not sign it for this organisation. */
   read(cursor: string): Position | undefined {
     const [, number = '', offset = '', size = '', epoch = '', signature = ''] = form.exec(cursor) ?? [];
     if (!this.#signer.isSigned(`${number}-${size}-${epoch}`, signature)) return undefined;
@@ -86,7 +89,7 @@ export class ChangeCursors {
 export const notACursor = {
   code: 'invalid_format',
   message:
-    "must be a cursor that this organisation got from the change feed or from an export's header Changes-Cursor; " +
+    'must be a cursor that this organisation got from the change feed or from the Changes-Cursor header of an export; ' +
     'without one, start again with an export',
 } as const;
 

@@ -1,6 +1,7 @@
-// Transaction ids (`xid8`) and a snapshot, as in key polling, cannot replace the numbers: each node of a cluster and each new server
-// counts its own, so after a shard move or a dump and restore new changes could come before the cursors of readers. One long
-// writing transaction, even in another database of the server, would also hold back the feeds of all organisations.
+// Changes have numbers of their own, because transaction ids (`xid8`) and a snapshot, which key polling uses, would not
+// work here. Each cluster node and each new server has its own transaction counter, so after a shard move or a dump and
+// restore, new changes could sort before readers' cursors. A single long writing transaction, even in another database
+// on the same server, would also delay all organisations' feeds.
 
 import { randomBytes } from 'node:crypto';
 import { limits } from '../limits.ts';
@@ -15,22 +16,22 @@ import {
 import { uuidFloor } from '../registry/uuid-v7.ts';
 import { type ChangeCursors, type Epoch, startOf } from './change-cursor.ts';
 
-/** How far the change log of an organisation reaches. */
+/** The extent of an organisation's change log. */
 export interface LogState {
   readonly last: number;
-  /** Changes up to this number may have been dropped. */
+  /** Changes up to this number may already have been dropped. */
   readonly forgotten: number;
-  /** Whether there are changes that have no number yet. */
+  /** Whether some changes have no number yet. */
   readonly hasUnnumbered: boolean;
   readonly epochs: readonly Epoch[];
 }
 
-/** Lets the planner prune the partitions that were made ahead. */
+/** Returns a condition that lets the planner skip partitions that were created in advance. */
 export const beforeTomorrow = () => `change_id < '${uuidFloor(Date.now() + 24 * 3_600_000)}'`;
 
 /**
- * The states of several logs in one query. If all of them are on one node of a cluster, the ids are repeated in the subquery:
- * otherwise it asks every node, and fails if any is away.
+ * Returns the states of several logs with one query. If all of them are on one cluster node, the ids are repeated in
+ * the subquery. Without that, the subquery would query every node, and fail if one of them is unavailable.
  */
 export async function statesOf(
   pool: Pool,
@@ -80,10 +81,11 @@ export async function stateOf(pool: Pool, organisationId: string): Promise<LogSt
 }
 
 /**
- * Numbers the committed changes that have no number yet, up to a limit; returns how many, and the last number then. It locks
- * the organisation's counter until the numbers are committed, and selects the changes in a statement that begins after it has
- * the lock. So numbers become visible in order, and a reader that has seen one never meets a smaller one later. A change that
- * commits meanwhile gets its number the next time. Uploads never wait for the lock.
+ * Assigns numbers to committed changes that have no number yet, up to a limit. Returns how many it numbered, and the
+ * last number afterwards. It locks the organisation's counter until the numbers are committed, and selects the changes
+ * in a statement that starts after the lock is acquired. Numbers therefore become visible in order: a reader that has
+ * seen a number never finds a smaller one later. A change that commits in the meantime is numbered by the next call.
+ * Uploads never wait for the lock.
  */
 export function numberChanges(
   pool: Pool,
@@ -123,14 +125,15 @@ interface Counter {
 }
 
 /**
- * A standby that took over may lack the last numbers, and gives them again. So numbers of a server that was started at another
- * time than the one before belong to a new epoch, and a reader that has read others under these numbers is detected. The start
- * time also differs after a restore and, in a cluster, after a move. Epochs of which everything is forgotten are left out.
+ * Starts a new epoch. After a failover, the standby may lack the last numbers and assign them again. New numbers
+ * therefore belong to a new epoch whenever the server's start time has changed. This makes it possible to detect
+ * readers that have read other changes under the same numbers. The start time also changes after a restore and, in a
+ * cluster, after a shard move. Epochs whose changes have all been dropped are removed.
  */
 async function beginEpoch(client: Client, organisationId: string, counter: Counter): Promise<void> {
   const { epochs, last_number, forgotten_number, server_now } = counter;
   const kept = epochs.filter((_, at) => (epochs[at + 1]?.first ?? Infinity) > Number(forgotten_number));
-  // Random: two standbys that took over one after the other may both have begun a second epoch.
+  // The id is random, because two standbys that are promoted one after the other may both start a second epoch.
   const begun = { id: randomBytes(4).toString('hex'), first: Number(last_number) + 1 };
   const note = {
     text: 'update change_counters set server_started = $2, epochs = $3 where organisation_id = $1',
@@ -139,7 +142,7 @@ async function beginEpoch(client: Client, organisationId: string, counter: Count
   await queryRows(client, note, 1);
 }
 
-/** Both statements are sent at once; PostgreSQL begins the second when the first has the lock. */
+/** Sends both statements together. PostgreSQL starts the second one when the first has acquired the lock. */
 async function lockAndSelect(
   client: Client,
   organisationId: string,
@@ -148,9 +151,10 @@ async function lockAndSelect(
     Promise.all([
       client.query<Counter>({
         name: 'lock change counter',
-        // A cluster evaluates functions of a select on the node that has the row, and those of an update on the coordinator. A crash
-        // must not take back a number that was read: without a new start time, the next numbers would be of the same epoch.
-        // The commit of the numbers also flushes the changes, which are earlier in the WAL.
+        // The server's start time is read in a select, because a cluster runs functions in a select on the node that
+        // stores the row, but functions in an update on the coordinator. `synchronous_commit` is turned on because a
+        // crash must not undo a number that was already read: if the start time stays the same, the next numbers would
+        // belong to the same epoch. Committing the numbers also flushes the changes, which come earlier in the WAL.
         text: `select last_number, forgotten_number, epochs, server_started,
             extract(epoch from pg_postmaster_start_time())::text as server_now,
             case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end
@@ -177,7 +181,7 @@ async function lockAndSelect(
   return { counter: locked, ids: unnumbered.rows.map(({ change_id }) => change_id) };
 }
 
-/** A cursor behind everything that is committed now. */
+/** Returns a cursor that points after everything committed so far. */
 export async function freshCursor(
   pool: Pool,
   organisationId: string,
@@ -187,7 +191,7 @@ export async function freshCursor(
   return cursors.write(startOf(last + 1, epochs));
 }
 
-/** Numbers every change that is committed now; returns the state afterwards. */
+/** Assigns numbers to all changes committed so far, and returns the state afterwards. */
 export async function numberAllChanges(pool: Pool, organisationId: string): Promise<LogState> {
   for (;;) {
     const state = await retryConflicts(() => stateOf(pool, organisationId));

@@ -6,8 +6,8 @@ import { numberChanges } from './change-log.ts';
 const partitions = { tables: ['changes'], detach: 'detach_change_partition', drop: 'drop_detached_changes' };
 
 /**
- * Numbers the changes of all organisations, also of those without a reader: otherwise their first reader would wait until a
- * week of changes is numbered.
+ * Assigns numbers to all organisations' changes, even if an organisation has no readers. Otherwise an organisation's
+ * first reader would have to wait while a week of changes is numbered.
  */
 export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
   for (let found: number = limits.purgeRowsMax; found === limits.purgeRowsMax; ) {
@@ -23,9 +23,10 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
 }
 
 /**
- * Drops the days that ended more than `daysKept` days ago. It first saves the highest number that goes, so that a reader
- * with an older cursor gets a 410. It does not wait for reports that have not counted those days: all organisations share
- * them, so one that cannot be counted would keep the log of all. The report then walks through the tables.
+ * Drops the changes from days that ended more than `daysKept` days ago. It first saves the highest dropped number, so
+ * that a reader with an older cursor gets a 410. It does not wait for reports that have not counted those days yet. All
+ * organisations share the log, so a single failing report would keep everyone's changes. A report that has missed
+ * changes reads the tables instead.
  */
 export async function dropOldChanges(pool: Pool, daysKept: number, stopping?: AbortSignal): Promise<void> {
   await numberForAll(pool, stopping);

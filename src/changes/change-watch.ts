@@ -5,7 +5,7 @@ import type { SharedPool } from '../postgres/shared-pool.ts';
 import { statesOf } from './change-log.ts';
 import { ReaderGroups } from './reader-group.ts';
 
-/** A reader that waits for the change with a number. */
+/** A reader waiting for the change with a given number. */
 interface Waiting {
   readonly organisationId: string;
   readonly number: number;
@@ -13,16 +13,16 @@ interface Waiting {
 }
 
 /**
- * Wakes waiting readers when there are new changes. A process polls for all of them, with one query to each node that has
- * their rows, so that a node that is away delays only its own readers. LISTEN and NOTIFY would not do: a transaction that
- * notifies holds a database-wide lock while it commits.
+ * Wakes waiting readers when there are new changes. Each process polls on behalf of all its readers, with one query per
+ * node that stores their rows, so an unavailable node delays only the readers whose rows it stores. LISTEN and NOTIFY
+ * would not work, because a notifying transaction holds a database-wide lock while it commits.
  */
 export class ChangeWatch {
   readonly groups = new ReaderGroups();
   readonly #pool: Pick<SharedPool, 'ownerOf' | 'at'>;
   readonly #waiting = new Set<Waiting>();
   readonly #streams = new Map<string, number>();
-  /** Nodes that have not answered yet. */
+  /** The nodes that have a poll in progress. */
   readonly #asked = new Set<string | undefined>();
   #isAsking = false;
   #isStopping = false;
@@ -35,19 +35,19 @@ export class ChangeWatch {
     return this.#isStopping;
   }
 
-  /** The number of open streams. */
+  /** The number of open streams in this process. */
   get streams(): number {
     return [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Counts a stream of an organisation; the returned function ends it. */
+  /** Registers an organisation's stream, and returns a function that removes it. */
   open(organisationId: string): () => void {
     const before = this.#streams.get(organisationId) ?? 0;
     if (before >= limits.changeStreamsPerOrganisationMax)
       throw new RequestError('too_many_requests', {
         message:
-          `This organisation reads ${before} streams of changes from this process, and may not read more. ` +
-          'End one of them, or read pages.',
+          `This organisation already has ${before} open streams of changes in this process, which is the maximum. ` +
+          'Close one of them, or read pages instead.',
       });
     this.#streams.set(organisationId, before + 1);
     return () => {
@@ -57,7 +57,7 @@ export class ChangeWatch {
     };
   }
 
-  /** Waits until the change with this number exists, the time is up, or the reader has disconnected. */
+  /** Waits until the change with this number exists, the timeout expires, or the reader has disconnected. */
   async wait(organisationId: string, number: number, ms: number, gone: AbortSignal): Promise<void> {
     if (this.#isStopping || gone.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -75,7 +75,7 @@ export class ChangeWatch {
     }
   }
 
-  /** Makes readers of these organisations check at once whether they may still read. */
+  /** Makes these organisations' readers check immediately whether they are still allowed to read. */
   wake(organisationIds: ReadonlySet<string>): void {
     for (const { organisationId, wake } of this.#waiting) if (organisationIds.has(organisationId)) wake();
   }
@@ -109,7 +109,7 @@ export class ChangeWatch {
         if (state && (state.hasUnnumbered || number <= state.last)) wake();
       }
     } catch {
-      // Readers report database errors when they read; until then they wait.
+      // Ignore the error: readers keep waiting, and get database errors when they read.
     } finally {
       this.#asked.delete(node);
     }

@@ -17,48 +17,62 @@ import {
 } from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 
-/** Records of one type to read. */
+/** A request to read records of one type. */
 export interface RecordsRead extends ChangedIds {
   readonly type: string;
-  /** Gets each record of these ids as JSON, in their order; `null` for one that is not stored, or that it has expired. */
+  /**
+   * Called for each of these ids in order, with its record as JSON. `record` is 'null' if the record is not stored, and
+   * `expired` if it was deleted because of its age.
+   */
   take(id: string, record: string | typeof expired): void;
 }
 
-/** In place of a record that is not stored because it is too old. */
+/** Passed instead of a record that was deleted because it was too old. */
 export const expired = Symbol('expired');
 
-/** Where the records are, and how many characters one of a type can have at most. */
+/** Reads records, and returns the maximum record length of each type in characters. */
 export interface RecordSource {
-  /** Reads one after the other. */
+  /** Runs the reads one after another. */
   read(reads: readonly RecordsRead[]): Promise<void>;
   charactersMax(type: string): number;
 }
 
-export interface ChangesAsked {
+/** The organisation and the types to read from the log. */
+export interface LogAsked {
   readonly organisationId: string;
   readonly types: ReadonlySet<string>;
+  readonly records: Pick<RecordSource, 'charactersMax'>;
+}
+
+export interface ChangesAsked extends LogAsked {
   readonly records: RecordSource;
   readonly cursors: ChangeCursors;
 }
 
-/** A change of a type that is asked for, as the log has it. */
+/** A change of a requested type, as stored in the log. */
 interface LoggedChange {
   readonly number: number;
   readonly epoch: string;
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer;
-  /** Whether it has no records: all of the type with an id below its only one have expired. */
+  /**
+   * Whether the change marks an expiry. Such a change has no records. It contains a single id, and all records of the
+   * type with smaller ids have expired.
+   */
   readonly isExpiry: boolean;
 }
 
-/** A part of a change: its ids from `start` on, before `end`. */
+/** Part of a change: its ids from `start` up to but not including `end`. */
 export interface Part extends LoggedChange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Where to begin: at the cursor, or at the oldest change kept. Throws if the feed cannot continue there. */
+/**
+ * Returns the position to start from, which is the cursor or the oldest retained change. Throws if the feed cannot
+ * continue from there.
+ */
 export async function positionOf(
   pool: Pool,
   { organisationId, cursors }: ChangesAsked,
@@ -72,27 +86,27 @@ export async function positionOf(
   return position;
 }
 
-/** Throws if changes after the position were dropped, or if those before it were lost. */
+/** Throws if changes after the position were dropped, or if changes before it were lost. */
 function refuseGone(position: Position, { forgotten, last, epochs }: LogState): void {
   const { number } = position;
   if (number <= forgotten || number > last + 1 || !isOfLog(position, epochs))
     throw new RequestError('cursor_too_old');
 }
 
-/** The ids of a page. It is full at its limit, or earlier with types whose records can be long. */
+/** A page's ids. The page is full when it reaches its limit, or earlier for types with long records. */
 export class ChangePage {
   readonly parts: Part[] = [];
   readonly from: Position;
-  /** Where to go on. */
+  /** The position after the page. */
   next: Position;
-  /** False where all that was committed when the page was begun has been read. */
+  /** False once the page has read everything that was committed when reading started. */
   hasMore = true;
   count = 0;
-  readonly #asked: ChangesAsked;
+  readonly #asked: LogAsked;
   readonly #limit: number;
   #charactersLeft: number = limits.recordCharactersPerRead;
 
-  constructor(asked: ChangesAsked, from: Position, limit: number) {
+  constructor(asked: LogAsked, from: Position, limit: number) {
     this.#asked = asked;
     this.from = from;
     this.next = from;
@@ -103,12 +117,12 @@ export class ChangePage {
     return this.count === this.#limit || this.#charactersLeft <= 0;
   }
 
-  /** The ids of its records; the same id in two types counts once. */
+  /** Returns the ids of the page's records. An id that occurs in two types counts once. */
   ids(): Set<string> {
     return new Set(this.parts.flatMap(uuidBytes));
   }
 
-  /** Adds as much of a change as there is room for, from `next` on and before `until`. */
+  /** Adds as much of a change as fits, from `next` up to but not including `until`. */
   add(change: LoggedChange, until: Position): void {
     const { number, epoch, type, size } = change;
     const start = number === this.next.number ? this.next.offset : 0;
@@ -127,7 +141,7 @@ export class ChangePage {
     this.#charactersLeft -= count * this.#asked.records.charactersMax(type);
   }
 
-  /** How many more of a type there is room for. */
+  /** Returns how many more records of this type fit. */
   #roomFor(type: string): number {
     const characters = Math.ceil(this.#charactersLeft / this.#asked.records.charactersMax(type));
     return Math.max(0, Math.min(this.#limit - this.count, characters));
@@ -137,25 +151,25 @@ export class ChangePage {
 const never = startOf(Number.POSITIVE_INFINITY, []);
 
 /**
- * Goes along the log page by page. It looks at many rows of the log at once and keeps the ids for the next pages: on a busy
- * machine each round trip takes longer than the work that PostgreSQL does in it.
+ * Reads the log page by page. It fetches many log rows in one query and keeps the ids for the next pages, because on a
+ * busy machine each round trip takes longer than PostgreSQL's work.
  */
 export class LogReader {
   readonly #pool: Pool;
-  readonly #asked: ChangesAsked;
+  readonly #asked: LogAsked;
   readonly #idsPerLook: number;
   #next: Position;
-  /** The last number that is known. */
+  /** The last known number. */
   #last = 0;
-  /** Whether there were more changes without a number than were numbered. */
+  /** Whether some changes still had no number after numbers were last assigned. */
   #hasUnnumbered = false;
   #looked: LoggedChange[] = [];
-  /** All that was asked for before this number is in `#looked`, or has been read. */
+  /** Every requested change before this number is in `#looked`, or has already been read. */
   #lookedTo: number;
-  /** As of the last look. */
+  /** The epochs as of the last log query. */
   #epochs: readonly Epoch[] = [];
 
-  constructor(pool: Pool, asked: ChangesAsked, from: Position, idsPerLook: number) {
+  constructor(pool: Pool, asked: LogAsked, from: Position, idsPerLook: number) {
     this.#pool = pool;
     this.#asked = asked;
     this.#next = from;
@@ -168,8 +182,9 @@ export class LogReader {
   }
 
   /**
-   * The next page, which ends when it is full, its time is up, at `until`, or when every change has been read that was
-   * committed at its beginning. Committed changes without a number get one. After an error the reader is of no use.
+   * Returns the next page. The page ends when it is full, when its time is up, at `until`, or when everything committed
+   * at its start has been read. Committed changes without a number are assigned one. After an error, the reader cannot
+   * be used again.
    */
   async nextPage(limit: number, until: Position = never): Promise<ChangePage> {
     const deadline = performance.now() + limits.changesSearchMs;
@@ -181,7 +196,8 @@ export class LogReader {
       else if (performance.now() < deadline) await this.#look(page.next);
       else break;
     }
-    // Between the two there is nothing that is asked for. After a failover `until` may be of another log.
+    // None of the changes between the two positions were requested. After a failover, `until` may belong to another
+    // log.
     if (isBefore(until, page.next) && isOfLog(until, this.#epochs)) page.next = until;
     page.hasMore = page.next.number <= this.#last || this.#hasUnnumbered;
     this.#next = page.next;
@@ -211,7 +227,7 @@ export class LogReader {
     this.#looked.splice(0, read);
     const [first] = this.#looked;
     if (page.isFull) return;
-    // Skips what is not asked for.
+    // Skip changes of other types.
     const end = startOf(first?.number ?? this.#lookedTo, this.#epochs);
     if (isBefore(page.next, end)) page.next = end;
   }
@@ -225,13 +241,13 @@ export class LogReader {
 }
 
 /**
- * The log's rows from a position on that are asked for, as many as have `idsMax` ids together, and the number up to which
- * that is all. Numbers have no gaps: a row that is missing was dropped meanwhile. The epochs are read in the same statement:
- * another server may answer the next one.
+ * Returns the requested log rows, starting at a position, until they have `idsMax` ids in total. Also returns the
+ * number up to which the rows are complete. Numbers have no gaps, so a missing row was dropped in the meantime. The
+ * epochs are read in the same statement, because a different server may answer the next statement.
  */
 async function changesFrom(
   pool: Pool,
-  { organisationId, types }: ChangesAsked,
+  { organisationId, types }: LogAsked,
   from: Position,
   last: number,
   idsMax: number,
@@ -271,6 +287,6 @@ interface LoggedRow {
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer | null;
-  /** Only in the first row. */
+  /** Non-null only in the first row. */
   readonly epochs: readonly Epoch[] | null;
 }

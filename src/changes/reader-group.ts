@@ -1,7 +1,8 @@
-// Two simpler forms, caches of pages by position (178 and 190 lines), were not shown to be as fast. With one stream that caught
-// up, the medians of three comparisons were 0.75, 0.96 and 1.00 of the throughput. With eight, rounds of any form differed by up
-// to ten times, so the comparison said nothing. Both read one page after the other; here pages without a record in common are
-// read at once.
+// Two simpler designs that cache pages by position (178 and 190 lines) were not shown to be as fast. With one stream
+// catching up, their median throughput in three comparisons was 0.75, 0.96 and 1.00 times that of this design. With
+// eight streams, repeated runs of the same design differed by a factor of up to ten, so the comparison was
+// inconclusive. The simpler designs read one page after another, while this design reads pages concurrently if they
+// share no record.
 
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -10,12 +11,12 @@ import { isBefore, isSame, type Position } from './change-cursor.ts';
 import { type ChangePage, type ChangesAsked, LogReader } from './read-changes.ts';
 import { takePage } from './take-page.ts';
 
-/** A page whose records are being read, or have been. */
+/** A page whose records have been read or are being read. */
 interface ReadPage extends Pick<ChangePage, 'from' | 'next' | 'hasMore' | 'count'> {
-  /** Who found its ids. */
+  /** The log reader that found the page's ids. */
   readonly log: LogReader;
   readonly begunMs: number;
-  /** Resolves, once PostgreSQL has begun to answer the last query, to when that was. Never rejects. */
+  /** Resolves to the time at which PostgreSQL starts to answer the last query. Never rejects. */
   readonly answered: Promise<number>;
   readonly lines: Promise<Buffer>;
 }
@@ -32,7 +33,7 @@ function readPage(asked: ChangesAsked, log: LogReader, page: ChangePage): ReadPa
   )
     .then(() => buffer.take())
     .finally(() => answered.resolve(performance.now()));
-  // Where it was read ahead, nobody may come for it.
+  // A page that was read ahead may never be used, so its error must not count as unhandled.
   lines.catch(() => {});
   const { from, next, hasMore, count } = page;
   return { from, next, hasMore, count, log, begunMs, answered: answered.promise, lines };
@@ -42,9 +43,9 @@ const newLogReader = (pool: Pool, asked: ChangesAsked, from: Position) =>
   new LogReader(pool, asked, from, limits.changeIdsPerLook);
 
 /**
- * Streams of one organisation that ask for the same types. Those at the same position get the same page, which is read once.
- * The fastest goes ahead, and the next page is read while it sends the last. Pages are kept for those that are a little
- * slower; whoever falls further behind reads alone.
+ * The streams of one organisation that request the same types. Streams at the same position share a page, which is read
+ * once. The fastest stream leads, and the next page is read while that stream sends the previous one. Pages are kept
+ * for streams that are slightly slower. A stream that falls further behind reads alone.
  */
 class ReaderGroup {
   readonly members = new Set<GroupReader>();
@@ -52,11 +53,14 @@ class ReaderGroup {
   readonly #asked: ChangesAsked;
   #log: LogReader;
   #pages: ReadPage[] = [];
-  /** The ids of pages that PostgreSQL has not begun to answer. */
+  /** The ids of the pages for which PostgreSQL has not started to answer. */
   readonly #unanswered = new Map<ReadPage, ReadonlySet<string>>();
   #reading: Promise<ReadPage> | undefined;
   readonly #bytes = new WeakMap<ReadPage, number>();
-  /** Until a page has been read, few are begun. */
+  /**
+   * The size of the last page that was read. The initial value limits the number of pages read ahead until a size is
+   * known.
+   */
   #lastBytes = limits.streamedAnswerBytes / 4;
 
   constructor(pool: Pool, asked: ChangesAsked, from: Position) {
@@ -69,7 +73,7 @@ class ReaderGroup {
     return newLogReader(this.#pool, this.#asked, from);
   }
 
-  /** Where somebody who reads alone from a position on should stop, to be where the others are. */
+  /** Returns the next boundary at which a lone reader can rejoin its group. */
   boundaryAfter(position: Position): Position | undefined {
     const [first] = this.#pages;
     if (isBefore(position, first?.from ?? this.#log.next)) return undefined;
@@ -80,20 +84,20 @@ class ReaderGroup {
     return readPage(this.#asked, log, page);
   }
 
-  /** The page of the group from a position on; undefined where the group is not there. */
+  /** Returns the group's page at a position, or undefined if the group has no such page. */
   async pageAt(position: Position): Promise<ReadPage | undefined> {
     const isLeftBehind = [...this.members].every(({ next }) => isBefore(this.#log.next, next));
     if (isLeftBehind && !this.#reading) this.#begin(position);
     const page =
       this.#pages.findLast(({ from }) => isSame(from, position)) ??
       (isSame(this.#log.next, position) ? await this.#readNext() : undefined);
-    // After an error the page under way may still be of the position before it.
+    // After an error, the pending page may still belong to the previous position.
     if (!page || !isSame(page.from, position)) return undefined;
     void this.#readAhead(page);
     return page;
   }
 
-  /** Each member has reserved as much. */
+  /** The maximum total size of the kept pages. Each member has reserved `streamedAnswerBytes` of memory. */
   get #bytesMax(): number {
     return this.members.size * limits.streamedAnswerBytes;
   }
@@ -111,8 +115,9 @@ class ReaderGroup {
   }
 
   /**
-   * Several pages are read at once. One that has a record of another in it is begun when PostgreSQL has begun to answer that
-   * one, so it cannot show the record as it was before.
+   * Starts to read the next page. Several pages may be read concurrently. A page that shares a record with an earlier
+   * page starts only when PostgreSQL has started to answer the earlier one. Otherwise the later page could show an
+   * older version of the record.
    */
   async #startNext(): Promise<ReadPage> {
     const log = this.#log;
@@ -139,7 +144,7 @@ class ReaderGroup {
     return read;
   }
 
-  /** Reads a few pages beyond one, as long as all that are kept are small together. */
+  /** Prefetches a few pages, as long as the kept pages are small in total. */
   async #readAhead(page: ReadPage): Promise<void> {
     const isMore = () => {
       const ahead = this.#pages.length - 1 - this.#pages.indexOf(page);
@@ -154,16 +159,21 @@ class ReaderGroup {
     try {
       while (isMore() && (await this.#readNext()).hasMore);
     } catch {
-      // Whoever comes for the page reads it again, and gets the error.
+      // A reader that needs the page reads it again and gets the error.
     }
   }
 
-  /** A page that is being read counts as much as the last that was. */
+  /**
+   * Returns the total size of the kept pages. A page that is still being read is assumed to be as large as the last
+   * finished one.
+   */
   #keptBytes(): number {
     return this.#pages.reduce((sum, page) => sum + (this.#bytes.get(page) ?? this.#lastBytes), 0);
   }
 
-  /** Lets go of pages that nobody is about to get, and of the oldest if they are too large together. */
+  /**
+   * Drops pages that no stream is about to read. If the pages are too large in total, it also drops the oldest ones.
+   */
   prune(): void {
     const isAwaited = ({ from }: ReadPage) => [...this.members].some(({ next }) => isSame(next, from));
     for (let [first] = this.#pages; first; [first] = this.#pages) {
@@ -173,19 +183,22 @@ class ReaderGroup {
   }
 }
 
-/** What a stream gets. */
+/** A stream's next lines. */
 export interface LinesRead extends Pick<ChangePage, 'next' | 'hasMore' | 'count'> {
   readonly lines: Buffer;
 }
 
-/** One stream. */
+/** A stream in a group. */
 export class GroupReader {
   next: Position;
   readonly #group: ReaderGroup;
   readonly #onLeave: () => void;
-  /** Who found the last page: the pages of one follow each other without going back. */
+  /** The log reader that found the last page. Its pages never go backwards. */
   #log: LogReader | undefined;
-  /** A page of another that was begun before could show a record as it was before the reader last saw it. */
+  /**
+   * The time at which PostgreSQL started to answer the last page. A page that another log reader started to read before
+   * this time could contain an older version of a record than this stream has seen.
+   */
   #seenMs = performance.now();
   #alone: LogReader | undefined;
 
@@ -225,7 +238,7 @@ export class GroupReader {
   }
 }
 
-/** The groups of a process. */
+/** All reader groups in this process. */
 export class ReaderGroups {
   readonly #groups = new Map<string, ReaderGroup>();
 

@@ -6,16 +6,19 @@ import type { Position } from './change-cursor.ts';
 import type { ChangeWatch } from './change-watch.ts';
 import type { ChangesAsked } from './read-changes.ts';
 
-/** Who reads a stream. */
+/** The client that reads a stream. */
 export interface StreamReader {
-  /** Reserves memory for the next chunk; throws if there is none. */
+  /** Reserves memory for the next chunk. Throws if there is not enough. */
   hold(bytes: number): void;
-  /** Whether the key may still read. */
+  /** Returns whether the key is still allowed to read. */
   isAllowed(): Promise<boolean>;
   readonly gone: AbortSignal;
 }
 
-/** Without memory the stream ends; the reader gets the error when it reconnects. */
+/**
+ * Reserves memory for the next chunk. If there is not enough, the stream ends, and the reader gets the error when it
+ * reconnects.
+ */
 function hasRoom({ hold }: StreamReader): boolean {
   try {
     hold(limits.streamedAnswerBytes);
@@ -27,9 +30,9 @@ function hasRoom({ hold }: StreamReader): boolean {
 }
 
 /**
- * Streams changes as they are committed, one a line, with a line that has only the cursor as heartbeat. It ends after
- * `changeStreamMs`, when the process stops, or when the key is no longer valid; the reader reconnects with the last cursor.
- * While it waits it holds no database connection and little memory.
+ * Streams changes as they are committed, one per line. The heartbeat is a line that contains only the cursor. The
+ * stream ends after `changeStreamMs`, when the process stops, or when the key is no longer valid. The reader can then
+ * reconnect with the last cursor. A waiting stream uses no database connection and little memory.
  */
 export async function* streamChanges(
   pool: Pool,

@@ -4,16 +4,17 @@ import { firstUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { afterChange, type ChangeCursors } from './change-cursor.ts';
 import { type ChangePage, type ChangesAsked, expired, type Part, type RecordsRead } from './read-changes.ts';
 
-/** A part, and the index of its first id in the page. */
+/** A part of a change, and the index of its first id in the page. */
 interface PlacedPart extends Part {
   readonly place: number;
 }
 
 /**
- * Reads the records of a page as they are now and passes each entry to `take` as JSON, in the order of the page. The records
- * of a type are read in one statement, however the types alternate: a statement for each run of one type made 64 of a mixed
- * page. Entries are passed on as soon as their turn comes, because keeping a page in memory cost more in garbage collection than
- * all other work on it. `onLastAnswer` is called when the last statement begins to be answered.
+ * Reads the current records of a page and passes each entry to `take` as JSON, in page order. All records of a type are
+ * read in one statement, even if types alternate in the page. One statement per run of the same type would mean 64
+ * statements for a mixed page. Each entry is passed on as soon as its turn comes, because keeping a page in memory cost
+ * more in garbage collection than all other work on the page. `onLastAnswer` is called when PostgreSQL starts to answer
+ * the last statement.
  */
 export async function takePage(
   { cursors, records }: ChangesAsked,
@@ -34,7 +35,7 @@ export async function takePage(
   );
   if (reads.length > 0) await records.read(reads);
   const isWhole = reads.every(({ isComplete }) => isComplete());
-  beginAgainUnless(isWhole, 'fewer records were read than were asked for');
+  beginAgainUnless(isWhole, 'fewer records were read than requested');
 }
 
 function expiryOf(part: Part, cursors: ChangeCursors): string {
@@ -51,7 +52,7 @@ function placed(parts: readonly Part[]): PlacedPart[] {
   });
 }
 
-/** What is read of one type. A record that is no longer stored is reported as deleted. */
+/** Returns the query for one type. A record that is gone is reported as deleted. */
 function readOf(
   parts: readonly PlacedPart[],
   cursors: ChangeCursors,
@@ -69,11 +70,11 @@ function readOf(
       isFirst = false;
       const { part, at, cursor } = places.next().value as Place;
       const place = part.place + at - part.start;
-      // With the cursor of another record, a reader that is cut off here would miss this one.
+      // With another record's cursor, a reader whose connection breaks here would miss this record.
       if (id !== uuidAt(part.ids, at))
-        throw new Error('records came in another order than they were asked for');
+        throw new Error('records were returned in a different order than requested');
       if (id === firstUuid) return inOrder.put(place, null);
-      // Unless it has expired, a record is never removed but with its person.
+      // If a record has not expired, the only reason for it to be gone is that its person was erased.
       const erased = record === 'null';
       const stored = record === expired ? 'null' : record;
       const deleted = stored === 'null' || stored.includes('"is_deleted":true');
@@ -89,7 +90,7 @@ function readOf(
 interface Place {
   readonly part: PlacedPart;
   readonly at: number;
-  /** After this id. */
+  /** The cursor after this id. */
   readonly cursor: string;
 }
 
@@ -103,10 +104,10 @@ function* placesOf(parts: readonly PlacedPart[], cursors: ChangeCursors): Genera
   }
 }
 
-/** Passes entries on in the order of their places, and keeps those that come early. */
+/** Passes on entries in index order, and keeps early ones until their turn comes. */
 class InOrder {
   readonly #take: (entry: string) => void;
-  /** Null where the id of a person was overwritten. */
+  /** An entry is null if its id was overwritten because the person was erased. */
   readonly #early = new Map<number, string | null>();
   #next = 0;
 

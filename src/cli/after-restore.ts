@@ -1,4 +1,4 @@
-// cli/: one file per command of `intake-server`.
+// cli/: the commands of `intake-server`.
 
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -21,7 +21,7 @@ import { operator } from './arguments/operator.ts';
 import { withPool } from './database/with-pool.ts';
 import { flagOf, keptText } from './organisations.ts';
 
-/** Reopens a restored database after it has revoked again the keys that were revoked since the restored moment. */
+/** Reopens a restored database after replaying the revocations that were made since the restore point. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -34,7 +34,7 @@ export async function run(args: string[]): Promise<void> {
   const { audit: file, 'revoke-all-keys': all } = values;
   if ((file === undefined) !== all)
     throw commandError(
-      'give either --audit <file>, with the output of audit --json --limit 10000, or --revoke-all-keys; intake-server after-restore --help shows how',
+      'use either --audit <file>, with the output of audit --json --limit 10000, or --revoke-all-keys; run intake-server after-restore --help for examples',
     );
   const entries = file === undefined ? [] : await readEntries(file);
   const ledger = values.erasures === undefined ? [] : await readErasures(values.erasures);
@@ -42,7 +42,7 @@ export async function run(args: string[]): Promise<void> {
     const by = operator();
     if (!all && !(await reachesBack(pool, entries)))
       throw commandError(
-        `${file} does not reach back to the restored moment; write it with a greater --limit on the old database, or use --revoke-all-keys`,
+        `${file} does not reach back to the restored time; write it with --limit 10000, the maximum, on the old database, or use --revoke-all-keys`,
       );
     if (all) {
       const { keys, tokens } = await revokeAllKeys(pool, by);
@@ -53,34 +53,33 @@ export async function run(args: string[]): Promise<void> {
     } else {
       const done = await repeatActs(pool, by, entries);
       console.log(
-        `The log names ${done.revokedKeys} revoked keys, ${done.revokedTokens} revoked admin tokens and ` +
-          `${done.suspendedOrganisations} suspended organisations; all are so again.`,
+        `The log contains ${done.revokedKeys} revoked keys, ${done.revokedTokens} revoked admin tokens and ` +
+          `${done.suspendedOrganisations} suspended organisations, which were applied again.`,
       );
       if (done.deletedOrganisations > 0)
-        console.log(
-          `${done.deletedOrganisations} organisations were deleted and are deleted again from now on.`,
-        );
+        console.log(`${done.deletedOrganisations} organisations were deleted again.`);
       const lost = [...done.lostKeys, ...done.lostTokens.map((name) => `the admin token ${name}`)];
-      if (lost.length > 0) console.log(`Lost with the restore, to be issued anew: ${lost.join(', ')}`);
-      const { lostLimits, retentions } = done;
-      if (lostLimits.size > 0) console.log('Limits that were lost with the restore, to be set again:');
+      if (lost.length > 0) console.log(`Keys and tokens that have to be issued again: ${lost.join(', ')}`);
+      const { lostLimits, retentions, lakes } = done;
+      if (lostLimits.size > 0) console.log('Limits that have to be set again:');
       for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
       if (retentions > 0) console.log(`The retention of ${retentions} organisations was set again.`);
+      if (lakes > 0) console.log(`The lakes of ${lakes} organisations are on or off as the log says.`);
     }
     const repeated = await repeatErasures(pool, ledger);
     if (repeated > 0)
       console.log(
-        `${repeated} erasures are repeated: keys work again when serve has hidden their customers.`,
+        `${repeated} erasures are repeated. Keys work again when serve has hidden their customers.`,
       );
     await confirmRestore(pool, by, repeated > 0);
-    if (repeated === 0) console.log('The database gives out keys again.');
+    if (repeated === 0) console.log('Keys work again in this database.');
   });
 }
 
-/** Without the audit log, nobody knows which limits and which retention were lost. */
+/** Lists current limits and retention settings, because without the audit log nobody knows which changes were lost. */
 async function printLimited(pool: Pool): Promise<void> {
   console.log(
-    'Limits that were set after the restored moment are lost. The organisations with limits of their own now:',
+    'Limits that were set after the restored time are lost. These organisations have their own limits:',
   );
   const limited = await listLimited(pool);
   for (const { slug, ...own } of limited) console.log(limitCommand(String(slug), own));
@@ -88,7 +87,7 @@ async function printLimited(pool: Pool): Promise<void> {
   const retentions = await listRetentions(pool);
   if (retentions.length > 0)
     console.log(
-      'By the retention of the restored moment, data will be deleted from now on. End it if it was ended:',
+      'Restored retention settings delete data from now on. Turn off those that had been turned off:',
     );
   for (const { slug, ...own } of retentions) console.log(retentionCommand(String(slug), own));
 }
@@ -119,9 +118,9 @@ async function readErasures(file: string): Promise<LedgerEntry[]> {
     if (entries.every(({ erasure_id, hash }) => isUuid(erasure_id) && /^[0-9a-f]{32}$/.test(hash)))
       return entries;
   } catch {
-    // The error below says what to do.
+    // The error below explains what to do.
   }
-  throw commandError(`${file} is no ledger; write it with intake-server erasures on the old database`);
+  throw commandError(`${file} is not a ledger; write it with intake-server erasures on the old database`);
 }
 
 async function readEntries(file: string): Promise<AuditEntry[]> {
@@ -132,9 +131,9 @@ async function readEntries(file: string): Promise<AuditEntry[]> {
     const entries: unknown = JSON.parse(text);
     if (Array.isArray(entries) && entries.every((entry) => typeof entry?.act === 'string')) return entries;
   } catch {
-    // The error below says what to do.
+    // The error below explains what to do.
   }
   throw commandError(
-    `${file} is no audit log; write it with intake-server audit --json --limit 10000 on the old database`,
+    `${file} is not an audit log; write it with intake-server audit --json --limit 10000 on the old database`,
   );
 }

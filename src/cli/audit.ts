@@ -5,7 +5,7 @@ import { commandError } from './arguments/help.ts';
 import { headerOf, organisationNamed } from './arguments/operator.ts';
 import { withPool } from './database/with-pool.ts';
 
-/** Shows who did what to organisations and keys, the newest first. */
+/** Shows the audit log of organisations and keys, newest first. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,

@@ -7,7 +7,8 @@ import { readExpiry } from './arguments/periods.ts';
 import { withPool } from './database/with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
-  if (action !== 'link') throw commandError('console takes link; intake-server console --help shows how');
+  if (action !== 'link')
+    throw commandError('console expects link; run intake-server console --help for examples');
   const { values } = parseArgs({
     args,
     options: {
@@ -18,7 +19,7 @@ export async function run([action, ...args]: string[]): Promise<void> {
     },
   });
   const { organisation: slug, expires, json } = values;
-  if (slug === undefined) throw commandError('say for whom: console link --organisation <slug>');
+  if (slug === undefined) throw commandError('specify the organisation: console link --organisation <slug>');
   const expiresAt = expires === undefined ? new Date(Date.now() + limits.consoleLinkMs) : readExpiry(expires);
   const link = await withPool(async (pool) => {
     const { organisation_id: organisationId } = await organisationNamed(pool, slug);

@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import fastify from 'fastify';
 import pg from 'pg';
 import { type Config, readConfig } from '../config.ts';
+import { loggerOf } from '../http/server/server.ts';
 import { findApiKey } from '../keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
@@ -17,27 +20,30 @@ import { resources } from '../registry/resources.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { commandOf, embeddedBinaries, startLocalPostgres } from './database/local-postgres.ts';
 import { startService } from './serve.ts';
+import { startLake } from './serving/lake.ts';
 
-/** In the current folder: the folder of an installed package is replaced by the next install. */
+/** The folder is in the current directory, because an installed package's folder is replaced by the next install. */
 const folder = resolve('.intake');
 const runningFile = join(folder, 'running');
 const slug = 'demo';
 
-/** Everything in one command, for trying the service out and for working on it. */
+/** Starts the service with everything it needs, for trying it out and for development. */
 export async function run(args: string[]): Promise<void> {
   refuseArguments('dev', args);
   refuseTwin();
   console.log('Starting PostgreSQL ...');
   const postgres = await startLocalPostgres(folder, embeddedBinaries());
   let service: Awaited<ReturnType<typeof startService>> | undefined;
+  let lake: Awaited<ReturnType<typeof startLake>> | undefined;
   let isStopping = false;
   const stop = async () => {
     if (isStopping) return;
     isStopping = true;
+    await lake?.stop();
     await service?.stop();
     await postgres.stop();
     rmSync(runningFile, { force: true });
-    // Exports to a collector that is away would keep the process alive.
+    // Exports to an unreachable collector would keep the process alive.
     setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
@@ -50,6 +56,9 @@ export async function run(args: string[]): Promise<void> {
     const databaseUrl = await servingLogin(pool, postgres.url('intake'));
     await pool.end();
     service = await startService({ ...owner, databaseUrl });
+    const { log } = fastify({ logger: loggerOf(owner) });
+    // The service already uses the metrics port.
+    lake = await startLake({ ...owner, databaseUrl, metricsPort: 0 }, log);
     writeFileSync(runningFile, `${process.pid} ${service.address}`);
     console.log(welcome(service.address, key, postgres.home, owner));
   } catch (error) {
@@ -69,7 +78,7 @@ async function migrateFolder(url: string): Promise<void> {
   }
 }
 
-/** Two of them would stop each other's PostgreSQL. */
+/** Refuses to start if another `dev` process is running, because the two would stop each other's PostgreSQL server. */
 function refuseTwin(): void {
   const [pid = '', address] = existsSync(runningFile) ? readFileSync(runningFile, 'utf8').split(' ') : [];
   if (!/(main\.[jt]s|intake-server) dev$/m.test(commandOf(Number(pid)))) return;
@@ -86,14 +95,14 @@ async function createDatabase(url: string): Promise<void> {
   await client.end();
 }
 
-/** The key is kept beside the data, so it stays the same across restarts. */
+/** Returns the demo organisation's key. The key is stored next to the data, so it stays the same across restarts. */
 async function demoKey(pool: Pool): Promise<string> {
   const file = join(folder, 'key');
   const by = { actor: 'dev' };
   const organisation =
     (await createOrganisation(pool, by, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
-  await changeOrganisation(pool, by, slug, { recommendations_report: true });
+  await changeOrganisation(pool, by, slug, { recommendations_report: true, lake: true });
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   if (kept && (await isInUse(pool, kept))) return kept;
   const { organisation_id: organisationId } = organisation;
@@ -104,13 +113,13 @@ async function demoKey(pool: Pool): Promise<string> {
   return key;
 }
 
-/** The service runs with minimal rights here too. */
+/** Creates a login for the service. As in production, the service runs with minimal privileges. */
 async function servingLogin(pool: Pool, ownerUrl: string): Promise<string> {
   const url = new URL(ownerUrl);
   url.username = 'intake_dev';
   const { rowCount } = await pool.query('select from pg_roles where rolname = $1', [url.username]);
   const [verb, membership] = rowCount === 0 ? ['create', 'in role intake_serve'] : ['alter', ''];
-  // Hexadecimal digits, because this statement takes no parameters.
+  // The password needs no escaping, because it consists of hexadecimal digits. This statement cannot take parameters.
   url.password = randomBytes(16).toString('hex');
   await pool.query(`${verb} role ${url.username} login password '${url.password}' ${membership}`);
   return url.href;
@@ -122,8 +131,13 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-/** The data is made up, so the key of the hashes need not be secret. */
-const fallbacks = { LOG_LEVEL: 'warn', ERASURE_KEYS: 'only for trying things out on this machine' };
+/** Settings for development. The data is made up, so the hash key does not have to be secret. */
+const fallbacks = {
+  LOG_LEVEL: 'warn',
+  ERASURE_KEYS: 'only for trying things out on this machine',
+  LAKE_URL: pathToFileURL(join(folder, 'lake')).href,
+  LAKE_DELAY_SECONDS: '5',
+};
 
 function welcome(address: string, key: string, home: string, config: Config): string {
   const { shop_id, name, region } = resources.shops.example;
@@ -136,6 +150,7 @@ Intake is ready.
 
   Address     ${address}${pages.join('')}
   Key         ${key}   (organisation "${slug}")
+  Lake        ${config.lakeUrl}
 
 Upload a shop:
 

@@ -3,7 +3,7 @@ import { readLedger } from '../operator/erasure-ledger.ts';
 import { refuseArguments } from './arguments/help.ts';
 import { withPool } from './database/with-pool.ts';
 
-/** Writes the ledger of erased people, one hash a line, for after-restore. */
+/** Writes the ledger of erased people for after-restore, one hash per line. */
 export async function run(args: string[]): Promise<void> {
   refuseArguments('erasures', args);
   await withPool(async (pool) => {

@@ -23,7 +23,9 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'list') return list(args);
   if (action === 'rotate') return rotate(args);
   if (action === 'revoke') return revoke(args);
-  throw commandError('keys takes issue, list, rotate or revoke; intake-server keys --help shows how');
+  throw commandError(
+    'keys expects issue, list, rotate or revoke; run intake-server keys --help for examples',
+  );
 }
 
 async function issue(args: string[]): Promise<void> {
@@ -40,7 +42,7 @@ async function issue(args: string[]): Promise<void> {
     },
   });
   const { organisation: slug, browser, label = null } = values;
-  if (slug === undefined) throw commandError('say for whom: keys issue --organisation <slug>');
+  if (slug === undefined) throw commandError('specify the organisation: keys issue --organisation <slug>');
   const browserOrigins = browser ? originsOf(values.origin) : null;
   if (!browser && values.origin.length > 0)
     throw commandError('--origin is for browser keys: keys issue --browser --origin https://shop.example');
@@ -69,7 +71,7 @@ async function issue(args: string[]): Promise<void> {
 function originsOf(given: readonly string[]): string[] {
   const origins = [...new Set(given)];
   if (origins.length === 0)
-    throw commandError('name the pages that may use it: keys issue --browser --origin https://shop.example');
+    throw commandError('specify the pages that use it: keys issue --browser --origin https://shop.example');
   if (origins.length > limits.browserOriginsMax)
     throw commandError(`a key can have at most ${limits.browserOriginsMax} origins; issue a second one`);
   const wrong = origins.find((origin) => originProblem(origin));
@@ -81,8 +83,8 @@ function unknownPermission(given: string): Error {
   const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
   return commandError(
     type === undefined
-      ? `"${given}" is no permission; use ${likestFirst(given, allPermissions).join(', ')} or data:write:<type>`
-      : `"${given}" is no permission, for there is no type "${type}"; the types are ` +
+      ? `"${given}" is not a permission; use ${likestFirst(given, allPermissions).join(', ')} or data:write:<type>`
+      : `"${given}" is not a permission, because there is no type "${type}"; the types are ` +
           likestFirst(type, resourceTypes).join(', '),
   );
 }
@@ -96,8 +98,8 @@ function show(issued: IssuedKey, json: boolean, sentence: string): void {
   console.log(`\n  ${issued.key}\n`);
   console.log(
     issued.browser
-      ? 'Put it into the pages. It is shown this once and stored nowhere.'
-      : 'Keep it safe: it is shown this once and stored nowhere.',
+      ? 'Put it into the pages. It is shown only once and is not stored.'
+      : 'Keep it safe: it is shown only once and is not stored.',
   );
 }
 
@@ -158,13 +160,13 @@ async function rotate(args: string[]): Promise<void> {
   );
 }
 
-/** Takes the id of a key, never the key itself, which would stay in the shell's history. */
+/** Returns the key's id. The command never takes the key itself, which would stay in the shell history. */
 function oneKeyId(positionals: readonly string[], action: string): string {
   const [keyId, ...rest] = positionals;
   if (keyId === undefined || rest.length > 0)
-    throw commandError(`name one key by its id: keys ${action} <key-id>`);
+    throw commandError(`specify one key by its id: keys ${action} <key-id>`);
   if (keyId.startsWith('intake_')) {
-    throw commandError('give the id of the key, its part between the underscores, not the key');
+    throw commandError('specify the id of the key (the part between the underscores), not the key');
   }
   return keyId;
 }

@@ -11,16 +11,16 @@ import { explaining } from './database/explain-database.ts';
 export async function run(args: string[]): Promise<void> {
   refuseArguments('migrate', args);
   const { databaseUrl, databasePooler } = readDatabaseConfig();
-  // Its advisory lock belongs to a session; a pooler shares sessions, so the lock would keep nobody out, or never be
-  // released.
+  // The migration's advisory lock belongs to a session. A pooler shares sessions between clients, so the lock would
+  // have no effect or would never be released.
   if (databasePooler)
     throw commandError(
-      'migrate cannot go through a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
+      'migrate cannot use a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
     );
   const target = { setting: 'DATABASE_URL', url: databaseUrl } as const;
   const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grant));
   for (const name of applied) console.log(`applied ${name}`);
-  console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
+  console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was already up to date.');
   await distributeNew();
   for (const role of missingRoles) {
     const purpose =
@@ -28,7 +28,7 @@ export async function run(args: string[]): Promise<void> {
         ? 'For analysts to read the database'
         : 'To serve with no more rights than needed';
     console.log(
-      `The role ${role} does not exist, and this one may not create it. ${purpose}, let a superuser run: ` +
+      `The role ${role} does not exist, and this login may not create it. ${purpose}, let a superuser run: ` +
         `create role ${role}; and then run migrate again.`,
     );
   }
@@ -40,7 +40,7 @@ async function grant(client: Client, isNew: boolean): Promise<string[]> {
 }
 
 /**
- * On a distributed database, a table that a migration adds must be distributed too, or every statement on it would
+ * Distributes tables that a migration has added to a distributed database. Without that, every statement on them would
  * fail.
  */
 async function distributeNew(): Promise<void> {

@@ -29,15 +29,16 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'suspend' || action === 'resume') return suspend(args, action);
   if (action === 'limit') return limit(args);
   if (action === 'set-report') return setReport(args);
+  if (action === 'set-lake') return setLake(args);
   if (action === 'set-retention') return setRetention(args);
   if (action === 'delete') return deleteOne(args);
   if (action === 'restore') return restore(args);
-  // Loaded only then: it needs most of the service.
+  // Loaded on demand, because this module needs most of the service.
   if (action === 'export') return (await import('./moving/move-organisation.ts')).runExport(args);
   if (action === 'import') return (await import('./moving/move-organisation.ts')).runImport(args);
   throw commandError(
-    'organisations takes create, list, suspend, resume, limit, set-report, set-retention, delete, restore, export or import; ' +
-      'intake-server organisations --help shows how',
+    'organisations expects create, list, suspend, resume, limit, set-report, set-lake, set-retention, delete, restore, export or import; ' +
+      'run intake-server organisations --help for examples',
   );
 }
 
@@ -50,14 +51,14 @@ async function create(args: string[]): Promise<void> {
   const [slug, ...rest] = positionals;
   if (slug === undefined || rest.length > 0 || slugProblem(slug)) {
     throw commandError(
-      'give one slug of lower-case letters, digits and hyphens, at most 63 long: organisations create acme',
+      'specify one slug of lower-case letters, digits and hyphens, at most 63 long: organisations create acme',
     );
   }
   const name = values.name ?? slug;
   const problem = name === '' ? { message: 'must not be empty' } : organisationName.read(name);
   if (typeof problem === 'object') throw commandError(`--name ${problem.message}`);
   const created = await withPool((pool) => createOrganisation(pool, operator(), slug, name));
-  if (!created) throw commandError(`the organisation "${slug}" exists already`);
+  if (!created) throw commandError(`the organisation "${slug}" already exists`);
   console.log(`Created the organisation ${created.slug} (${created.organisation_id}).`);
   console.log(`Next: intake-server keys issue --organisation ${created.slug}`);
 }
@@ -92,7 +93,7 @@ async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<vo
   );
 }
 
-/** The flag of a limit: `--requests-per-second` for `requests_per_second_max`. */
+/** Returns the command-line flag for a limit, for example `requests-per-second` for `requests_per_second_max`. */
 export const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
 const limitNames = Object.keys(organisationLimits) as OrganisationLimit[];
 
@@ -116,7 +117,7 @@ async function limit(args: string[]): Promise<void> {
   else showLimits(organisation);
 }
 
-/** The setting with the default of each limit; by default there is no quota. */
+/** The setting that holds each limit's default. There is no default quota. */
 const defaultOf = {
   records_stored_max: null,
   bytes_stored_max: null,
@@ -126,7 +127,10 @@ const defaultOf = {
   bytes_in_flight_max: settings.bytesInFlightPerOrganisationMax,
 } as const satisfies Record<OrganisationLimit, Setting<WholeNumber> | null>;
 
-/** The defaults are settings of the service. This command knows those in its own environment. */
+/**
+ * Prints an organisation's limits. The defaults are service settings, and this command reads them from its own
+ * environment.
+ */
 function showLimits(organisation: Organisation): void {
   console.log(headerOf(['limit', 'value', 'from']));
   for (const name of limitNames) {
@@ -154,16 +158,31 @@ function readLimit(name: OrganisationLimit, value: string): number | null {
   );
 }
 
-async function setReport(args: string[]): Promise<void> {
+function readSwitch(args: string[], action: 'set-report' | 'set-lake'): { slug: string; isOn: boolean } {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const [slug, state, ...rest] = positionals;
   if (slug === undefined || (state !== 'on' && state !== 'off') || rest.length > 0)
-    throw commandError('give a slug, and on or off: organisations set-report acme on');
-  await changeFound(slug, { recommendations_report: state === 'on' });
+    throw commandError(`specify a slug, and on or off: organisations ${action} acme on`);
+  return { slug, isOn: state === 'on' };
+}
+
+async function setReport(args: string[]): Promise<void> {
+  const { slug, isOn } = readSwitch(args, 'set-report');
+  await changeFound(slug, { recommendations_report: isOn });
   console.log(
-    state === 'on'
-      ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows how far.`
+    isOn
+      ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows the progress.`
       : `Switched the report of ${slug} off: nothing more is counted, and the report answers 409. Undo it with organisations set-report ${slug} on`,
+  );
+}
+
+async function setLake(args: string[]): Promise<void> {
+  const { slug, isOn } = readSwitch(args, 'set-lake');
+  await changeFound(slug, { lake: isOn });
+  console.log(
+    isOn
+      ? `Switched the lake of ${slug} on: intake-server lake copies the stored data and then adds new data.`
+      : `Switched the lake of ${slug} off: intake-server lake deletes its files. After organisations set-lake ${slug} on it copies everything again.`,
   );
 }
 
@@ -176,14 +195,14 @@ async function deleteOne(args: string[]): Promise<void> {
   const slug = oneSlug(positionals, 'delete');
   if (values.confirm !== slug)
     throw commandError(
-      `this deletes the organisation "${slug}" with all its data; if that is meant, repeat its slug: organisations delete ${slug} --confirm ${slug}`,
+      `this deletes the organisation "${slug}" with all its data; to confirm, repeat its slug: organisations delete ${slug} --confirm ${slug}`,
     );
   const deleted = await withPool((pool) => deleteOrganisation(pool, operator(), slug));
   if (!deleted) throw noOrganisation(slug);
   const days = readSetting(settings.deletedOrganisationsKeptDays);
   console.log(
-    `Deleted ${slug}: within 5 seconds every process refuses its keys. After ${days} days, or what the service is set to, ` +
-      `its data is removed for good; until then undo it with organisations restore ${slug}`,
+    `Deleted ${slug}: within 5 seconds every process refuses its keys. After ${days} days, or as set for the service, ` +
+      `its data is permanently removed; until then, undo it with organisations restore ${slug}`,
   );
 }
 
@@ -210,8 +229,8 @@ async function setRetention(args: string[]): Promise<void> {
   const refused = resourceTypes.find((type) => values[type] !== undefined);
   if (refused !== undefined)
     throw commandError(
-      `--${refused} is a type of records, which are kept until their person is erased: others may refer to them, and what an ` +
-        `upload found must stay. Retention is for ${keptTypes.join(', ')}`,
+      `--${refused} is a type of records, which are kept until their person is erased: other records may refer to them. ` +
+        `Retention is for ${keptTypes.join(', ')}`,
     );
   const wanted = keptTypes.flatMap((type) => {
     const value = values[type];
@@ -239,14 +258,14 @@ function showRetention(organisation: Organisation): void {
     const own = organisation[`${type}_kept_days`];
     const byDefault =
       type === 'interactions'
-        ? ['for good', 'default']
+        ? ['indefinitely', 'default']
         : [keptText(readSetting(settings.receiptsKeptDays)), `default (${settings.receiptsKeptDays[0]})`];
     const shown = own === null ? byDefault : [keptText(own), 'set for this organisation'];
     console.log([type, ...shown].join('\t'));
   }
 }
 
-/** As `set-retention` takes it. */
+/** Formats a retention period as `set-retention` accepts it. */
 export const keptText = (days: number | null) => (days === null ? 'off' : `${days}d`);
 
 function shortRetention(organisation: Organisation): string {
@@ -263,6 +282,6 @@ async function changeFound(slug: string, wanted: OrganisationChange): Promise<Or
 function oneSlug(positionals: readonly string[], action: string): string {
   const [slug, ...rest] = positionals;
   if (slug === undefined || rest.length > 0)
-    throw commandError(`name one organisation by its slug: organisations ${action} acme`);
+    throw commandError(`specify one organisation by its slug: organisations ${action} acme`);
   return slug;
 }

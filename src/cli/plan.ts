@@ -12,7 +12,7 @@ import {
 import { type Costs, readCosts } from './planning/costs.ts';
 import { measuredCosts } from './planning/measured-costs.ts';
 
-/** Calculates what a load needs from measured costs. It queries no database. */
+/** Estimates the hardware for a load from measured costs, without a database. */
 export async function run(args: string[]): Promise<void> {
   console.log(planFor(args));
 }
@@ -24,13 +24,14 @@ export function planFor(args: string[]): string {
   const values = parseArgs({ args, options }).values as Values;
   const demand = readDemand(values);
   const costs = values.costs === undefined ? measuredCosts : readCosts(values.costs, measuredCosts);
-  // Costs of one's own machine are taken as they are. Of those in the source only the order of magnitude is certain.
+  // Costs that were measured on the user's own machine are used unchanged. The built-in costs are only accurate to an
+  // order of magnitude.
   const { least, most } = costs === measuredCosts ? cpuRange : { least: 1, most: 1 };
   const range = { low: planCapacity(demand, costs, least), high: planCapacity(demand, costs, most) };
   return planText(demand, range, costs);
 }
 
-/** The plans for the least and the most CPU that the load may take. */
+/** The plans for the lowest and the highest CPU use that the load may need. */
 interface Range {
   readonly low: Capacity;
   readonly high: Capacity;
@@ -50,7 +51,7 @@ function readDemand(values: Values): Demand {
   };
 }
 
-/** For each option: its meaning, an example, its minimum and its maximum. */
+/** The options. Each entry has the option's meaning, an example, the minimum and the maximum. */
 const questions = {
   'records-per-second': ['how many records are uploaded a second', 2_000, 0, 1e9],
   'interactions-per-second': ['how many interactions are recorded a second', 500, 0, 1e8],
@@ -87,7 +88,7 @@ function planText(demand: Demand, { low, high }: Range, costs: Costs): string {
     amount(demand.retentionDays, 'day'),
   ];
   const needs = [
-    ['Stage', `${stageText(low.stage, stage)}: docs/scaling.md#${sections[stage]}`],
+    ['Stage', `${stageText(low.stage, stage)}: docs/operating/scaling.md#${sections[stage]}`],
     ['Service', `${cores(low.service.cores, service.cores)}; ${processesText(low, high, costs)}`],
     ['PostgreSQL', `${cores(low.postgres.cores, postgres.cores)}; ${machinesText(high)}`],
     ['', readsText(demand, high)],
@@ -128,7 +129,7 @@ function processesText(
   const { processes } = high;
   const from = low.processes === processes ? '' : `${count(low.processes)} to `;
   const many =
-    processes === 1 ? '1 process (2 to restart without a gap)' : `${from}${count(processes)} processes`;
+    processes === 1 ? '1 process (2 to restart without downtime)' : `${from}${count(processes)} processes`;
   return `${many} with ${bytes(processBytes)} of memory each`;
 }
 
@@ -140,15 +141,18 @@ function machinesText({ stage, postgres: { machines, machinesFor, shards } }: Ca
 function connectionsText({ connections, connectionsPerWorker, stage }: Capacity): string {
   const some = count(connections);
   if (stage === 'Citus')
-    return `up to ${some} at the coordinator and ${count(connectionsPerWorker)} at each worker; DATABASE_CONNECTIONS_MAX bounds them`;
+    return `up to ${some} at the coordinator and ${count(connectionsPerWorker)} at each worker; DATABASE_CONNECTIONS_MAX limits them`;
   if (stage === 'pooler') return `${some} to PgBouncer, ${assumed.poolerSessions} from there to PostgreSQL`;
   return connections > 90 ? `${some}; raise max_connections, which is 100 by default` : some;
 }
 
-/** Record ids are random: each new one changes a page of the primary key that may have to be read first. */
+/**
+ * Describes the random reads. Record ids are random, so each new record changes a primary key page that may have to be
+ * read first.
+ */
 function readsText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machines } }: Capacity): string {
   const each = machines === 1 ? '' : `, or ${bytes(keyBytes / machines)} on each worker`;
-  return `up to ${count(recordsPerSecond)} random reads a second, unless ${bytes(keyBytes)} of memory hold the keys of all records${each}`;
+  return `up to ${count(recordsPerSecond)} random reads per second, unless the keys of all records fit into ${bytes(keyBytes)} of memory${each}`;
 }
 
 function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
@@ -156,32 +160,32 @@ function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
   const { reportMsPerRun, reportIntervalMs } = limits;
   const source =
     costs === measuredCosts
-      ? `costs of this version, measured on ${measuredOn}; --costs takes those of your machine, which npm run bench -- costs --save <file> measures in a checkout`
+      ? `costs of this version, measured on ${measuredOn}. To use the costs of your machine, run npm run bench -- costs --save <file> in a checkout, then plan with --costs <file>`
       : `costs from --costs, measured on ${measuredOn}`;
   return [
     source,
     ...(costs === measuredCosts
       ? [
-          `the CPU is from ${cpuRange.least} to ${cpuRange.most} times those costs: it depends on the machine, and on a shared one on the hour; processes, connections and machines are for the upper end`,
+          `the CPU is from ${cpuRange.least} to ${cpuRange.most} times those costs, depending on the machine and, if it is shared, on the time of day. The numbers of processes, connections and machines are for the upper end`,
         ]
       : []),
-    'the rates hold day and night; for a peak, read the CPU, and for the average, the disk',
-    'every record is new and has 15 fields; one that is sent again unchanged takes 0.7 of the CPU, and no disk',
-    `no core is planned above ${assumed.coreShareMax * 100} %; a machine for PostgreSQL has ${assumed.coresPerMachine} cores and ${bytes(assumed.diskBytesPerMachine)}`,
-    'WAL without full-page images; on a large table each record can add up to 8 kB after a checkpoint',
-    `receipts go after ${limits.receiptsKeptDays} days, by the week, and the change log after ${limits.changesKeptDays} (CHANGES_KEPT_DAYS), by the day; no organisation has a retention for interactions, and records are never removed`,
-    'not counted: a standby (as much again as PostgreSQL), base backups, readers of the change feed, exports and other reading',
-    `not counted: maintenance, which numbers changes and counts for the report on recommendations, on one connection each; the report takes about ${reportMsPerRun / 1_000} s of each ${(reportIntervalMs + reportMsPerRun) / 1_000} at most, and disk and WAL for its tables`,
+    'the rates are the same day and night. Otherwise, plan the CPU for the peak rates and the disk for the average rates',
+    'every record is new and has 15 fields. A record that is sent again unchanged takes 0.7 times the CPU and no disk',
+    `each core is at most ${assumed.coreShareMax * 100} % busy, and a machine for PostgreSQL has ${assumed.coresPerMachine} cores and a disk of ${bytes(assumed.diskBytesPerMachine)}`,
+    'the WAL has no full-page images. On a large table, they can add up to 8 kB for each record after a checkpoint',
+    `receipts are deleted after ${limits.receiptsKeptDays} days, a week at a time, and the change log after ${limits.changesKeptDays} days (CHANGES_KEPT_DAYS), a day at a time. No organisation has a retention for interactions, and records are never deleted`,
+    'not counted: a standby (which needs as much as PostgreSQL), base backups, readers of the change feed, exports and other reads',
+    `not counted: maintenance, which numbers changes and counts for the report on recommendations, each on its own connection. The report takes at most about ${reportMsPerRun / 1_000} s of every ${(reportIntervalMs + reportMsPerRun) / 1_000} s, and needs disk and WAL for its tables`,
     ...(stage === 'Citus'
       ? [
           `on Citus PostgreSQL takes ${onCitus.record} times the CPU for a record and ${onCitus.interaction} times for an interaction, ${onCitus.interactionOfOne} times if all are of one organisation`,
-          'organisations are of about the same size; the largest fits on one worker',
+          'all organisations are of about the same size, and the largest fits on one worker',
         ]
       : []),
   ];
 }
 
-/** Pads cells to columns of equal width. */
+/** Pads cells so that columns align. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
   return rows.map((row) =>
@@ -204,7 +208,7 @@ function count(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** A range with two significant digits; nothing exact below a hundredth. */
+/** Formats a range with two significant digits. Values below a hundredth are not given exactly. */
 function cores(low: number, high: number): string {
   const text = (number: number) => (number < 0.01 ? 'under 0.01' : rounded(number));
   return text(low) === text(high) ? `${text(high)} cores` : `${text(low)} to ${text(high)} cores`;

@@ -30,13 +30,12 @@ export async function run(args: string[]): Promise<void> {
   const service = await explaining(targetOf(config), () => startService(config));
   let isStopping = false;
   const stop = async (signal: string) => {
-    // A second signal does not cut short requests under way.
+    // A second signal does not interrupt requests in progress.
     if (isStopping) return;
     isStopping = true;
-    // What is left by then would never end, such as a connection on which nothing arrives any more.
+    // Anything that is still open by now would never end, for example a connection that receives no more data.
     if (!(await service.stop(signal))) process.exit(1);
-    // For ten seconds the exporter goes on sending traces to a collector that is away, which would keep the process
-    // alive.
+    // The exporter retries an unreachable collector for ten seconds, which would keep the process alive.
     setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
@@ -48,11 +47,11 @@ function targetOf({ databaseUrl: url }: Config): Target {
 }
 
 export interface Service {
-  /** The URL it listens on. */
+  /** The URL that the service listens on. */
   readonly address: string;
   /**
-   * Finishes requests under way, refuses new ones, and closes the database connections. False if it had to cut requests
-   * short.
+   * Finishes requests in progress, refuses new ones, and closes the database connections. Returns false if requests had
+   * to be interrupted.
    */
   stop(signal?: string): Promise<boolean>;
   /** Switches the log level to `debug`, or back to LOG_LEVEL. */
@@ -61,7 +60,7 @@ export interface Service {
 
 export async function startService(config: Config): Promise<Service> {
   const ends: (() => unknown)[] = [];
-  /** Registers a clean-up; they run in reverse order. */
+  /** Registers a clean-up function. Clean-up functions run in reverse order. */
   const onStop = (end: () => unknown) => void ends.unshift(end);
   const endAll = async () => {
     for (const end of ends) await end();
@@ -83,7 +82,8 @@ async function start(
     config.metricsPort > 0 ? new (await import('../metrics/metrics.ts')).Metrics(version()) : undefined;
   let log: FastifyBaseLogger | undefined;
   const traces = config.traces ? await startTraces(config.traces, () => log, onStop) : undefined;
-  // A connection that breaks while idle is replaced; if that fails, the next request that needs one reports it.
+  // The pool replaces a connection that breaks while idle. If that fails, the next request that needs a connection
+  // reports the error.
   const pool = createPool(config, () => {}, {
     plansOnce: true,
     statements: statementEvents(metrics, traces),
@@ -91,7 +91,7 @@ async function start(
   onStop(() => pool.end());
   const { warnings, away } = await checkDatabase(pool, targetOf(config), config.databasePooler);
   const certificate = config.tls ? new Certificate(config.tls) : undefined;
-  // Imported only if there is a Redis: loading its library takes 0.14 s of CPU.
+  // Loaded only if Redis is configured, because loading the library takes 0.14 s of CPU time.
   const shared = config.redisUrl
     ? (await import('../admission/shared-counts.ts')).connectSharedCounts(config.redisUrl, (isThere, error) =>
         tellOfRedis(log, isThere, error),
@@ -121,7 +121,7 @@ async function start(
     });
     onStop(() => {
       server.close();
-      // Also those without a request yet, which would keep the process alive.
+      // This also closes connections that have not sent a request yet, which would keep the process alive.
       server.closeAllConnections();
     });
   }
@@ -130,7 +130,7 @@ async function start(
   return {
     address,
     stop(signal) {
-      // Whoever waits for changes would be waited for.
+      // Wake waiting streams first. Otherwise the shutdown would wait for them.
       parts.changeWatch.stop();
       return stopServers(servers, config, endAll, signal);
     },
@@ -162,7 +162,7 @@ async function startTraces(
   return traces;
 }
 
-/** Starts the background work. It is the first to notice that PostgreSQL is away, or back. */
+/** Starts the background work, which is the first to notice that PostgreSQL is unavailable or has come back. */
 function startBackground(
   config: Config,
   { keys, metrics, activity: counts }: Parts,
@@ -173,8 +173,7 @@ function startBackground(
   onStop(
     keys.watch(
       (error) => {
-        if (!reachability.failed('keys', error))
-          log.warn({ err: error }, 'what changed among the keys is not known');
+        if (!reachability.failed('keys', error)) log.warn({ err: error }, 'the poll for changed keys failed');
       },
       () => reachability.succeeded('keys'),
     ),
@@ -202,7 +201,7 @@ function startBackground(
     failed(chore, error) {
       metrics?.choreFailed(chore);
       report.choreFailed(chore);
-      // Only the election repeats often enough to notice when the database is back.
+      // Only the election runs often enough to notice that the database is back.
       const isLost = chore === 'election' || (leavesOutcomeOpen(error) && !isLossOfWorker(error));
       if (isLost && reachability.failed('election', error)) return;
       log.error({ err: error, chore }, 'maintenance failed; it will be tried again');
@@ -225,7 +224,7 @@ async function startAdmin(
     databaseUrl: admin.databaseUrl,
     databaseConnectionsMax: limits.adminConnectionsMax,
     bodyBytesMax: limits.adminBodyBytesMax,
-    // On loopback, clients do not come through the proxy.
+    // On loopback, clients connect directly, not through the proxy.
     trustedProxy: isLoopback(admin.host) ? [] : config.trustedProxy,
   };
   const pool = createPool(ofAdmin, () => {});
@@ -251,7 +250,10 @@ async function startAdmin(
   return app;
 }
 
-/** False if something was still running at the timeout; the end of the process then cuts it off. */
+/**
+ * Stops the servers. Returns false if something was still running at the timeout, in which case exiting the process
+ * interrupts it.
+ */
 async function stopServers(
   servers: readonly [FastifyInstance, ...FastifyInstance[]],
   { stopTimeoutMs, trustedProxy }: Config,
@@ -260,7 +262,7 @@ async function stopServers(
 ): Promise<boolean> {
   const beganMs = performance.now();
   const idleMs = trustedProxy.length > 0 ? limits.stopProxyIdleMs : 0;
-  // A connection becomes idle after its answer, and would otherwise hold up the stop.
+  // A connection becomes idle after its response. Left open, it would delay the shutdown.
   const closeIdle = () => {
     for (const app of servers) app.closeIdle(idleMs);
   };
@@ -277,15 +279,18 @@ async function stopServers(
   const line = { signal, duration_ms: Math.round(performance.now() - beganMs), requests_cut_short: cutShort };
   const { log } = servers[0];
   if (isClean) log.info(line, 'stopped');
-  else log.error(line, 'stopped; what was begun did not end in time and is cut short');
+  else log.error(line, 'stopped; some requests did not finish in time and are interrupted');
   if (!isClean) for (const app of servers) app.server.closeAllConnections();
   return isClean;
 }
 
-/** Logged at the more verbose of the two levels, so that the line is always seen. */
+/**
+ * Changes the log level. The change is logged at the more verbose of the two levels, so that the line is always
+ * visible.
+ */
 function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], configured: string): void {
   const { log } = servers[0];
-  // If LOG_LEVEL is already as verbose, the signal makes the log quieter.
+  // If LOG_LEVEL is already that verbose, the signal makes the log less verbose instead.
   const other = configured === 'debug' || configured === 'trace' ? 'info' : 'debug';
   const level = log.level === configured ? other : configured;
   const tell = () => log.info({ level_now: level }, `SIGUSR2: the log level is ${level} from now on`);
@@ -295,9 +300,9 @@ function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], 
 }
 
 /**
- * Resolves when the last connection has closed. The kernel resets connections that it has accepted and the process has
- * not, with the requests on them. So listeners are closed right after a short turn of the event loop, which has just
- * accepted what came in.
+ * Stops listening, and resolves when the last connection has closed. When a listener closes, the kernel resets the
+ * connections that the process has not accepted yet, along with any requests on them. Listeners are therefore closed
+ * right after a short turn of the event loop, which has just accepted all pending connections.
  */
 async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
   for (const app of servers) app.endConnections();
@@ -308,7 +313,7 @@ async function stopListening(servers: readonly FastifyInstance[], closeIdle: () 
     ms = performance.now() - beganMs;
   }
   const ended = servers.map(({ server }) => once(server, 'close'));
-  // The close() of an HTTP server would end idle connections at once.
+  // An HTTP server's own close() would end idle connections immediately.
   for (const { server } of servers) Server.prototype.close.call(server);
   closeIdle();
   await Promise.all(ended);
@@ -326,15 +331,15 @@ function tellOfDatabase(log: FastifyBaseLogger): ReachabilityLog {
 }
 
 function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error: Error | undefined): void {
-  if (isThere) log?.info('Redis is there: all processes count their limits together');
+  if (isThere) log?.info('Redis can be reached: all processes share their limits');
   else
     log?.warn(
       { err: error },
-      'Redis cannot be reached: until it can, each process counts its limits by itself',
+      'Redis cannot be reached: until it can, each process enforces limits on its own',
     );
 }
 
-/** The maximum of connections of this process to PostgreSQL, by purpose. */
+/** Returns the maximum number of PostgreSQL connections that this process opens, by purpose. */
 function connectionsOf({ databaseConnectionsMax }: Config): Record<string, number> {
   return {
     requests: databaseConnectionsMax,
@@ -352,10 +357,10 @@ async function listen(
   connections: Readonly<Record<string, number>>,
 ): Promise<string> {
   const { log } = app;
-  // Fastify logs a line for each address of the machine; ours is one line and says more.
+  // Fastify logs a line for each of the machine's addresses. We log a single line with more information instead.
   Object.assign(app, { log: log.child({}, { level: 'warn' }) });
   try {
-    // Fastify's types lack reusePort, but it passes all options on to Node.
+    // Fastify's types lack reusePort, but Fastify passes all options to Node.
     const options: FastifyListenOptions & { reusePort: boolean } = { host, port, reusePort };
     const url = await app.listen(options);
     const { address, port: taken } = app.server.address() as AddressInfo;

@@ -11,7 +11,7 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'issue') return issue(args);
   if (action === 'list') return list(args);
   if (action === 'revoke') return revoke(args);
-  throw commandError('tokens takes issue, list or revoke; intake-server tokens --help shows how');
+  throw commandError('tokens expects issue, list or revoke; run intake-server tokens --help for examples');
 }
 
 async function issue(args: string[]): Promise<void> {
@@ -30,8 +30,7 @@ async function issue(args: string[]): Promise<void> {
   const role = values['read-only'] ? 'read-only' : 'full';
   const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
   const issued = await withPool((pool) => issueToken(pool, operator(), { name, role, expiresAt }));
-  if (!issued)
-    throw commandError(`the name ${name} is taken, and stays so after a revocation; choose another`);
+  if (!issued) throw commandError(`the name ${name} is taken, even after a revocation; choose another`);
   if (values.json) {
     console.log(JSON.stringify(issued));
     return;
@@ -40,7 +39,7 @@ async function issue(args: string[]): Promise<void> {
     issued.expires_at === null ? 'never expires (--expires sets an end)' : `expires ${issued.expires_at}`;
   console.log(`Issued the ${role} token ${name}, which ${end}.`);
   console.log(`\n  ${issued.token}\n`);
-  console.log('Keep it safe: it is shown this once and stored nowhere.');
+  console.log('Keep it safe: it is shown only once and is not stored.');
 }
 
 async function list(args: string[]): Promise<void> {
@@ -64,11 +63,11 @@ async function revoke(args: string[]): Promise<void> {
   console.log(`Revoked the token ${name}: every process refuses it from now on.`);
 }
 
-/** Takes the name of a token, never the token itself, which would stay in the shell's history. */
+/** Returns the token's name. The command never takes the token itself, which would stay in the shell history. */
 function oneName(positionals: readonly string[], action: string): string {
   const [name, ...rest] = positionals;
   if (name === undefined || rest.length > 0)
-    throw commandError(`give one name, such as deploy: tokens ${action} <name>`);
-  if (name.startsWith('intake_')) throw commandError('give the name of the token, not the token');
+    throw commandError(`specify one name, such as deploy: tokens ${action} <name>`);
+  if (name.startsWith('intake_')) throw commandError('specify the name of the token, not the token');
   return name;
 }

@@ -1,17 +1,17 @@
-// erasure/: erases people: takes requests, sweeps every table, and says how far that has got.
+// erasure/: accepts requests to erase people, sweeps every table, and reports progress.
 
 import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto';
 import { personalTables } from '../people/personal-tables.ts';
 import type { Erasure } from './find-erasures.ts';
 
-/** Proof of an erasure: what it removed, and what remains outside. */
+/** Proof of an erasure. It states which data was removed, and which data may remain elsewhere. */
 export interface Certificate {
   readonly service: 'intake';
   readonly organisation_id: string;
   readonly erasure: Erasure;
-  /** Which tables were searched, whether or not something was found. */
+  /** All tables that were searched, whether or not anything was found. */
   readonly searched: readonly string[];
-  /** Where something may remain, and until when. */
+  /** Where data may remain, and until when. */
   readonly remains: readonly { readonly where: string; readonly until: string }[];
   readonly issued: string;
 }
@@ -33,30 +33,39 @@ export function certificateOf(
   now: Date,
 ): Certificate {
   const swept = Date.parse(erasure.swept ?? '');
-  // A day is dropped when it is older than that, within the hour, and never before two more have passed.
+  // The change log keeps each day for `changesKeptDays`, but for at least two days, and drops it within an hour after
+  // that. Two more days are added: one for the rest of the day on which the entry was written, and one to round up.
   const dropped = new Date(swept + (Math.max(changesKeptDays, 2) + 2) * 24 * 3_600_000).toISOString();
+  const { lake } = erasure;
   return {
     service: 'intake',
     organisation_id: organisationId,
     erasure,
-    searched: [...personalTables.map(({ name }) => name), ...searchedBeside],
+    searched: [
+      ...personalTables.map(({ name }) => name),
+      ...searchedBeside,
+      ...(lake === 'done' ? ['files of the lake'] : []),
+    ],
     remains: [
       {
         where: 'the last entry of each customer in the change feed: the id alone',
         until: erasure.done ?? `at the latest ${dropped}`,
       },
-      { where: 'keyed hashes of the ids, so that nobody comes back', until: 'the suppression is lifted' },
-      { where: 'backups of the database', until: 'the operator deletes the last one made before the sweep' },
+      ...(lake === 'pending'
+        ? [{ where: 'files of the lake', until: 'they have been rewritten, which is pending' }]
+        : []),
+      { where: 'keyed hashes of the ids, to keep them suppressed', until: 'the suppression is lifted' },
+      { where: 'database backups', until: 'the operator deletes the last backup made before the sweep' },
       {
-        where: 'copies that readers of the feed and exports have made',
-        until: 'they follow the feed or delete them',
+        where: 'exports, and copies of the feed or of the lake',
+        until: 'their owners follow the feed or delete them',
       },
     ],
     issued: now.toISOString(),
   };
 }
 
-/** Signs certificates with Ed25519. The key is derived from a key for erasures, so there is no other secret to keep. */
+/** Signs certificates with Ed25519. The signing key is derived from an erasure key, so no additional secret is needed. */
 export class CertificateSigner {
   readonly #key: KeyObject;
   readonly keyId: string;
@@ -64,14 +73,14 @@ export class CertificateSigner {
 
   constructor(erasureKey: string) {
     const seed = Buffer.from(hkdfSync('sha256', erasureKey, '', 'certificates of erasures', 32));
-    // What PKCS #8 puts before the 32 bytes of an Ed25519 key.
+    // The PKCS #8 prefix of a 32-byte Ed25519 key.
     const head = Buffer.from('302e020100300506032b657004220420', 'hex');
     this.#key = createPrivateKey({ key: Buffer.concat([head, seed]), format: 'der', type: 'pkcs8' });
     this.publicPem = createPublicKey(this.#key).export({ format: 'pem', type: 'spki' }).toString();
     this.keyId = hash('sha256', this.publicPem, 'base64url').slice(0, 16);
   }
 
-  /** A JWS (RFC 7515) in its compact form, which any library for it can verify. */
+  /** Returns a JWS (RFC 7515) in compact form, which any JWS library can verify. */
   sign(certificate: Certificate): string {
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const signed = `${encode({ alg: 'EdDSA', kid: this.keyId })}.${encode(certificate)}`;
@@ -79,7 +88,7 @@ export class CertificateSigner {
   }
 }
 
-/** The certificate for reading. */
+/** Renders the certificate as a web page. */
 export function certificatePage(certificate: Certificate, jws: string): string {
   const { erasure, searched, remains, issued, organisation_id } = certificate;
   const row = (name: string, value: string) =>
@@ -97,6 +106,7 @@ ${row('Mode', erasure.mode)}
 ${row('Requested', erasure.requested)}
 ${row('Hidden and suppressed since', erasure.requested)}
 ${row('In no table since', erasure.swept ?? '')}
+${erasure.lake === null ? '' : row('In no file of the lake since', erasure.lake_done ?? 'pending')}
 ${row('Issued', issued)}
 </table>
 <h2>Rows changed or deleted</h2>

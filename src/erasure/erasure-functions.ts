@@ -4,14 +4,15 @@ import { quote } from '../records/tables.ts';
 import { sentFields } from '../registry/upload-types.ts';
 
 /**
- * The functions that erase rows. They run as the owner, since the serving role can delete nothing, and touch only rows of people
- * who are being erased. Made from the registry when the schema is migrated.
+ * Creates the functions that erase rows. They run with the owner's permissions, because the serving role may not delete
+ * rows, and they change only the rows of people who are being erased. They are generated from the registry whenever the
+ * schema is migrated.
  */
 export async function makeErasureFunctions(client: Client): Promise<void> {
   for (const table of personalTables) await client.query(functionOf(table));
 }
 
-/** All functions that erase. */
+/** The names of all functions that erase rows. */
 export const erasureFunctions: readonly string[] = [...personalTables.map(functionName), 'erase_from_report'];
 
 export function functionName({ name }: PersonalTable): string {
@@ -22,7 +23,7 @@ function functionOf(table: PersonalTable): string {
   const { type, name, id, identifying, canStay } = table;
   const ids = 'select e.id from public.erasure_ids e where e.organisation_id = organisation';
   const condition = identifying.map((column) => `t.${column}::text in (${ids})`).join(' or ');
-  // An interaction is found by its id alone only if the partition is known.
+  // PostgreSQL can find an interaction by its id only if it knows the partition, so the condition includes a range of ids.
   const where = `t.organisation_id = organisation and t.${id} = any (wanted) and t.${id} >= first_id and t.${id} <= last_id
       and (${condition})`;
   const emptied = Object.entries(sentFields(type)).flatMap(([field, { personal }]) =>

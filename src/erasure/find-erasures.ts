@@ -6,14 +6,14 @@ import type { ErasureMode } from './request-erasure.ts';
 
 export type ErasureState = 'pending' | 'running' | 'swept' | 'done';
 
-/** An erasure as the API shows it. */
+/** An erasure as the API returns it. */
 export interface Erasure {
   readonly erasure_id: string;
   readonly mode: ErasureMode;
   readonly state: ErasureState;
   readonly requested: string;
   readonly key_id: string;
-  /** How many ids were sent, and how many customers of them were stored. */
+  /** The number of ids in the request, and how many of them belonged to stored customers. */
   readonly people: number;
   readonly known: number;
   /** Rows changed or deleted, by table. */
@@ -21,10 +21,17 @@ export interface Erasure {
   readonly started: string | null;
   readonly swept: string | null;
   readonly done: string | null;
+  /**
+   * Whether the lake's files have been rewritten as well. Null before the sweep is done, and if the organisation has no
+   * lake.
+   */
+  readonly lake: 'pending' | 'done' | null;
+  readonly lake_done: string | null;
 }
 
 const columns = `erasure_id, mode, state, key_id, people, known, rows, ${exactTime('started_at')} as started,
-  ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done`;
+  ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done,
+  case lake_state when 'running' then 'pending' else lake_state end as lake, ${exactTime('lake_done_at')} as lake_done`;
 
 function withTime(stored: Omit<Erasure, 'requested'>): Erasure {
   const { erasure_id, mode, state, ...rest } = stored;
@@ -49,7 +56,7 @@ export interface ErasurePage {
   readonly next_cursor: string | null;
 }
 
-/** A page, the newest first. */
+/** Returns a page of erasures, newest first. */
 export async function erasurePage(
   pool: Pool,
   organisationId: string,

@@ -3,8 +3,8 @@ import type { Pool } from '../postgres/pool.ts';
 const dayMs = 86_400_000;
 
 /**
- * An erasure is done when the day of its last entries in the change log has been dropped. To be called after old days were
- * dropped.
+ * Marks an erasure as done once the day with its last change log entries has been dropped. Must run after the chore that
+ * drops old days.
  */
 export async function finishErasures(pool: Pool): Promise<void> {
   const { rows: days } = await pool.query<{ day: string }>(

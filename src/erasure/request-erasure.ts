@@ -18,13 +18,13 @@ export interface ErasureRequest {
 
 export interface Requested {
   readonly erasureId: string;
-  /** The customers that are not stored. Their ids are suppressed all the same. */
+  /** The requested customers that are not stored. Their ids are suppressed anyway. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Begins an erasure. When it has committed, nobody sees anything of these people: their ids hide their rows from every reader,
- * and the new version of the suppressions makes every writer look them up. Maintenance does the rest.
+ * Starts an erasure. Once this has committed, these people are invisible: their ids hide their rows from every reader, and
+ * the new suppression version makes every writer check for them. Maintenance deletes the rows later.
  */
 export async function requestErasure(
   pool: Pool,
@@ -41,7 +41,8 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
   const { organisationId, keyId, mode, customerIds, userIds } = request;
   return retryConflicts(() =>
     inTransaction(pool, async (client) => {
-      // First: it keeps other requests of the organisation out until the end.
+      // This must be the first statement, because it locks out the organisation's other requests until the transaction
+      // ends.
       const version = await nextVersion(client, organisationId);
       const { rows: customers } = await client.query<{ customer_id: string; user_id: string }>({
         name: 'customers to erase',
@@ -84,7 +85,7 @@ export async function nextVersion(client: Client, organisationId: string): Promi
   return version;
 }
 
-/** Hides the rows with these ids, and suppresses the ids from the given version on. */
+/** Hides the rows that contain these ids, and suppresses the ids from the given version on. */
 export async function addIds(
   client: Client,
   { organisationId, erasureId, version }: { organisationId: string; erasureId: string; version: number },

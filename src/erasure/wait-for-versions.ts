@@ -4,8 +4,9 @@ import { selectCluster } from '../postgres/cluster/extension.ts';
 import type { Pool } from '../postgres/pool.ts';
 
 /**
- * To be awaited after people were suppressed. In a cluster, processes may go on storing single interactions for a moment by the
- * version that they read last; from then on none does, but for transactions that have begun.
+ * Waits until the other processes know about newly suppressed people. In a cluster, a process may keep storing single
+ * interactions under the last suppression version it read for a short time. After this wait, only transactions that have
+ * already started can still use that version.
  */
 export async function waitForVersions(pool: Pool): Promise<void> {
   const { rows } = await pool.query(selectCluster);

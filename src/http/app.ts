@@ -1,4 +1,4 @@
-// http/: the only folder that knows Fastify: the list of operations, the gate, the routes, the server.
+// http/: the list of operations, the gate, the routes and the server. No other folder imports Fastify.
 
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
@@ -35,9 +35,9 @@ import { isStreamed, streamOf } from './server/streamed-body.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Closes each connection after the answers under way, or after the next answer on an idle connection. */
+    /** Closes each busy connection after its pending responses, and each idle connection after its next response. */
     endConnections(): void;
-    /** Closes connections that have had no request under way for `idleMs`. */
+    /** Closes connections that have had no request in progress for `idleMs`. */
     closeIdle(idleMs: number): void;
     countUnderWay(): number;
   }
@@ -49,7 +49,7 @@ declare module 'fastify' {
   }
 }
 
-/** An API to be served: its operations, their dependencies, and who is admitted. */
+/** An API that the server provides, with its operations, their dependencies, and its access check. */
 interface Api<P> {
   readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
@@ -58,7 +58,7 @@ interface Api<P> {
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
-/** The service as a function of its dependencies. The caller listens, handles signals and closes. */
+/** Builds the service from its dependencies. The caller must start listening, handle signals and close it. */
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     name: 'public',
@@ -91,7 +91,7 @@ async function build<P extends BuildParts>(
     throw new Error('the gate lets no unknown address pass');
   });
   addBodyReader(app, api.parts);
-  // The plugin knows the other compressible types from a table, but not NDJSON.
+  // The plugin's table of compressible types lacks NDJSON.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.name);
@@ -114,8 +114,9 @@ interface BuildParts {
 }
 
 /**
- * Hands the body on as bytes: objects parsed from it must not live as long as the request. The memory stays reserved
- * until the request is answered, even if the client has hung up, since the bytes stay in memory that long.
+ * Passes the body to the operation as bytes, so that parsed objects do not live as long as the request. The memory stays
+ * reserved until the request is answered, even if the client has disconnected, because the bytes stay in memory until
+ * then.
  */
 function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.removeAllContentTypeParsers();
@@ -128,14 +129,14 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
       const ownMax = requestBody ? requestBody.bytesMax : limits.unexpectedBodyBytesMax;
       const ofVisitor = principal?.visitor === undefined ? Infinity : limits.browserBatchBytesMax;
       const bytesMax = Math.min(ownMax ?? config.bodyBytesMax, ofVisitor);
-      // The client hung up before its body was read: no event will report it.
+      // If the client disconnected before its body was read, no event will report it.
       if (request.raw.destroyed) throw new RequestError('malformed_request');
       try {
         if (!requestBody?.takesLines && isJsonLines(request.headers['content-type']))
           throw new RequestError('unsupported_media_type');
         const read = () => readBody(request.headers, payload, bytesMax, holding);
         const body = await stepOf(request)('receive body', read);
-        // Set now, because a large body is transferred to a worker thread.
+        // The length is recorded now, because a large body is later transferred to a worker thread.
         if (request.line) request.line.body_bytes = body.length;
         return body;
       } catch (error) {
@@ -147,7 +148,10 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   );
 }
 
-/** An API has no page to protect. These headers say that answers are data, must not be cached, and need HTTPS. */
+/**
+ * An API does not serve pages that need protection. These headers state that responses are data, that they must not be
+ * cached, and that clients must use HTTPS.
+ */
 const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -168,7 +172,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
   app.decorate('closeIdle', (idleMs: number) => connections.closeIdle(idleMs));
   app.decorate('countUnderWay', () => connections.countUnderWay());
   app.server.on('connect', (_request, socket: Socket) => {
-    // Written now, the refusal would be taken for the answer to the earlier request.
+    // If the error were sent now, the client would mistake it for the response to an earlier request.
     if (connections.isAnswering(socket)) socket.destroy();
     else refuseConnect(socket);
   });
@@ -182,9 +186,9 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     const line = beginLine(request, parts.config.trustedProxy.length > 0);
     request.line = line;
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
-    // The previous answer on this connection says `connection: close`.
+    // The previous response on this connection already has `connection: close`.
     if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    // A proxy may send a request before it learns that this process is stopping.
+    // A proxy may send a request before it notices that this process is stopping.
     if (closing) reply.header('connection', 'close');
     let hasKey = false;
     const seen: Seen = {
@@ -214,12 +218,12 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
   });
 }
 
-/** The framework's logger is pino's, but its type leaves this method out. */
+/** The framework's logger is a pino logger, but its type lacks this method. */
 type BoundLogger = FastifyBaseLogger & { setBindings(bindings: object): void };
 
 /**
- * Spans are named by the route's pattern, never by the address. Without a valid key the caller's `traceparent` is ignored:
- * anyone could fill the collector with it.
+ * Starts a request's trace. Spans are named after the route's pattern, never after the URL. If there is no valid key, the
+ * caller's `traceparent` is ignored, because anyone could use it to flood the collector.
  */
 function beginTrace(request: FastifyRequest, traces: Traces, hasKey: boolean, began: Began): void {
   const { operation } = request.routeOptions.config;
@@ -246,7 +250,7 @@ function passedOf({ passed }: FastifyRequest): NonNullable<FastifyRequest['passe
   return passed;
 }
 
-/** Bodies that come without a key are counted for this stand-in. */
+/** The memory for bodies sent without a key is counted under this placeholder. */
 const nobody: Counted = {
   organisationId: '',
   visitor: undefined,
@@ -258,7 +262,10 @@ const nobody: Counted = {
   },
 };
 
-/** Encodings are case-insensitive, and gzip has an old second name; the decoding plugin knows only the plain ones. */
+/**
+ * Content encodings are case-insensitive, and gzip has an old alias (`x-gzip`), but the decoding plugin knows only the
+ * plain lower-case names.
+ */
 function normaliseEncoding({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
@@ -314,33 +321,33 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
   });
 }
 
-/** Compression would hold lines back, and so would nginx, which by default sends nothing on until a buffer is full. */
+/** Turns off compression, which would delay lines, and the buffering that nginx does by default. */
 function keepUnbuffered(request: FastifyRequest, reply: FastifyReply): void {
   delete request.headers['accept-encoding'];
   reply.header('x-accel-buffering', 'no');
 }
 
 /**
- * Serialises an answer and says how much memory it takes until it is read. Runs before any header is set: if it fails,
- * an error with other headers is sent.
+ * Serialises a response, and returns how much memory it will occupy until the client has read it. This happens before any
+ * header is set, because an error needs different headers.
  */
 async function sendable(
   { body, bytes = limits.streamedAnswerBytes }: Answer,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<{ sent: string | Buffer | Readable | undefined; bytes: number }> {
+): Promise<{ sent: string | Buffer | Readable; bytes: number }> {
   if (isStreamed(body)) return { sent: await streamOf(body, request, reply), bytes };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  // A small answer fits into the kernel's socket buffer, read or not.
+  // A small response fits into the kernel's socket buffer, whether or not the client reads it.
   if (text.length < limits.answerBytesForSocket) return { sent: text, bytes: 0 };
-  // Outside the JavaScript heap, which is for work in progress.
+  // Keep the response outside the JavaScript heap, which is reserved for work in progress.
   const sent = Buffer.from(text);
   return { sent, bytes: sent.length };
 }
 
 /**
- * From now on the request holds the memory of its answer until the client has read it. A request that only reads can
- * still be refused here; an answer about stored data is always sent.
+ * Reserves memory for the response until the client has read it. A read request can still be refused here, but after a
+ * request that stores data, the response is always sent.
  */
 function holdAnswer(
   { method, raw: { socket } }: FastifyRequest,
@@ -355,8 +362,8 @@ function holdAnswer(
 }
 
 /**
- * A second limit is appended to the same header. A limit that is counted twice, as by a batch of interactions, is reported as it is
- * after the second count.
+ * Adds a limit to the headers, which may already contain another limit. If the same limit was counted twice, as for a
+ * batch of interactions, only the second count is reported.
  */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
@@ -370,9 +377,7 @@ function routeOf({ path }: Pick<Operation, 'path'>): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/**
- * Fastify answers a wrong method with 404. This adds a route for the other methods of each address, which answers 405.
- */
+/** For each path, adds a route that answers all other methods with 405. Without it, Fastify would answer 404. */
 function refuseOtherMethods(
   app: FastifyInstance,
   urls: readonly string[],
@@ -388,7 +393,7 @@ function refuseOtherMethods(
       method: others as 'GET'[],
       url,
       config: { allow: taken.join(', '), isForBrowsers: forBrowsers.includes(url) },
-      // The gate lets nothing pass but preflights.
+      // The gate lets only preflights reach this handler.
       handler: (_, reply) => reply.code(204).headers(preflightHeaders).send(),
     });
   }

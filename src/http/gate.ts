@@ -25,14 +25,17 @@ import { type Query, readQuery } from './operation/query.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation<never>;
-    /** Set on the other methods of an address that browser keys may use: OPTIONS may be a preflight. */
+    /**
+     * Whether the path can be used with browser keys, so that an OPTIONS request may be a preflight. Set on the routes
+     * that catch a path's other methods.
+     */
     isForBrowsers?: boolean;
-    /** Set on the routes that catch all other methods of an address: the methods it takes. */
+    /** The methods that the path allows. Set on the routes that catch a path's other methods. */
     allow?: string;
   }
 }
 
-/** The result of passing the gate: who asks, and with which parameters. */
+/** The gate's result for an admitted request: the caller and the parameters. */
 export interface Admitted {
   readonly principal: Principal | undefined;
   /** The name of the admin token. */
@@ -40,19 +43,19 @@ export interface Admitted {
   readonly query: Query;
 }
 
-/** Called as soon as each is known, even if the request is refused later. */
+/** Callbacks that are called as soon as a value is known, even if the request is refused later. */
 export interface Seen {
   principal(principal: Principal): void;
-  /** A page of this origin may read the answer. */
+  /** Called with an origin whose pages may read the response. */
   origin(origin: string): void;
   limits(headers: LimitHeaders): void;
-  /** What the organisation has used of its quotas. */
+  /** Called with the header that reports how much of its quota the organisation has used. */
   quota(header: string): void;
 }
 
 /**
- * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, what a
- * browser key may not do, request limit, address, method, permission, parameters, quota.
+ * Runs the checks that come before the body is read. If several of them would fail, their order decides which failure is
+ * reported: HTTPS, key, browser key restrictions, request limit, path, method, permission, parameters, quota.
  */
 export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): Promise<Admitted> {
   const { config, requestLimits } = parts;
@@ -64,13 +67,13 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
     if (operation?.isForBrowsers && origins.includes(origin)) seen.origin(origin);
   };
   const principal = await principalFor(request, parts, onBrowserKey);
-  // A batch counts as its interactions once they are read, and as one until then.
+  // A batch counts as one interaction until its body has been read, and then as the number of interactions in it.
   const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
   if (principal) {
     seen.principal(principal);
     const isVisitor = principal.visitor !== undefined;
     if (isVisitor) refuseVisitor(request, principal);
-    // An address that does not exist costs the organisation nothing if a visitor asks for it.
+    // A visitor's request for an unknown path does not count against the organisation's limits.
     if (operation || !isVisitor) seen.limits(await requestLimits.count(limited, principal));
   }
   if (request.is404) refuseUnknownType(request);
@@ -85,8 +88,8 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
 }
 
 /**
- * Refuses what would store something more. Whether a request with an `Idempotency-Key` would is not known yet: it may
- * repeat one that was stored.
+ * Refuses requests that would exceed a quota. Dry runs are exempt, and so are requests with an `Idempotency-Key`, because
+ * they may repeat a request that is already stored.
  */
 function applyQuota(
   { headers, routeOptions }: FastifyRequest,
@@ -108,7 +111,8 @@ function principalFor(
 ): Promise<Principal | undefined> | undefined {
   const { headers, ip: address } = request;
   if (isOpen(request, parts.config)) return undefined;
-  // Whatever key is sent along: the console has its cookie, and only the console.
+  // Console requests are authenticated by their cookie, even if they contain a key. All other requests are authenticated
+  // only by key.
   if (isFromConsole(request)) {
     const signedIn = authenticateSession(parts, consoleCookie.tokenIn(headers.cookie), address);
     return signedIn.then(({ principal }) => principal);
@@ -118,8 +122,8 @@ function principalFor(
 }
 
 /**
- * The same for the admin API. Wrong tokens are not counted: 256 random bits cannot be guessed, and a count by address would
- * lock out the right token behind the same proxy.
+ * Runs the checks for requests to the admin API. Wrong tokens are not counted: a token has 256 random bits and cannot be
+ * guessed, and counting by IP address would lock out valid tokens behind the same proxy.
  */
 export async function admitOperator(
   request: FastifyRequest,
@@ -136,7 +140,7 @@ export async function admitOperator(
 
 async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToken> {
   const { cookie, authorization } = request.headers;
-  // As above: the cookie for the console, and the header for everybody else.
+  // The console uses the cookie, and all other clients use the header.
   if (isFromConsole(request)) return (await authenticateOperator(pool, operatorCookie.tokenIn(cookie))).token;
   const given = bearerOf(authorization);
   const token = given === undefined ? undefined : await findToken(pool, given);
@@ -144,10 +148,10 @@ async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToke
   return token;
 }
 
-/** Checks that apply to every request, before authentication. */
+/** Runs the checks that every request must pass before authentication. */
 function refuseUnsound(request: FastifyRequest, config: Config): void {
-  // After a badly framed request, the rest of the connection cannot be trusted. If there are two keys, Node takes the
-  // first and a proxy may take the second.
+  // After a badly framed request, the rest of the connection cannot be trusted. If a request contains two keys, Node uses
+  // the first one, but a proxy may use the second.
   if (!isWellFramed(request.raw) || countHeaders(request.raw.rawHeaders, 'authorization') > 1)
     throw new RequestError('malformed_request', { headers: { connection: 'close' } });
   // Health probes reach the process directly, not through the proxy.
@@ -168,9 +172,9 @@ function queryOf({ routeOptions, url }: FastifyRequest): Query {
 }
 
 /**
- * Guards against request smuggling. Node's parser is stricter than most, but accepts unknown HTTP versions, and any
- * transfer codings as long as the last is `chunked`. A proxy that frames such a request differently could let one
- * request hide in another.
+ * Guards against request smuggling. Node's parser is stricter than most, but it accepts unknown HTTP versions, and it
+ * accepts any transfer codings as long as the last one is `chunked`. If a proxy framed such a request differently, one
+ * request could hide inside another.
  */
 function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
@@ -180,8 +184,8 @@ function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): bo
 }
 
 /**
- * Names and values alternate in the raw headers. Node's parsed headers silently drop a second `Authorization` or
- * `Host`.
+ * Counts how often a header occurs. Names and values alternate in the raw headers. Node's parsed headers silently drop a
+ * second `Authorization` or `Host`.
  */
 function countHeaders(rawHeaders: readonly string[], name: string): number {
   let count = 0;
@@ -191,7 +195,10 @@ function countHeaders(rawHeaders: readonly string[], name: string): number {
   return count;
 }
 
-/** Whether it needs neither a key nor a session. Throws if a request to a console comes from another page. */
+/**
+ * Returns whether the request needs neither a key nor a session. Throws if a console request that could change something
+ * comes from another origin.
+ */
 function isOpen(request: FastifyRequest, config: Config): boolean {
   const isForAll = isPublic(request.url, config);
   if (isFromConsole(request) || (isForAll && request.url.startsWith('/console'))) refuseOtherPage(request);
@@ -201,26 +208,30 @@ function isOpen(request: FastifyRequest, config: Config): boolean {
 function isPublic(url: string, { apiReference, console: hasConsole }: Config): boolean {
   return (
     url.startsWith('/health/') ||
-    // Its pages, and signing in. What it asks of the API has another address by now.
+    // These are the console's pages and its sign-in. At this point, the console's API requests have already been rewritten
+    // to another path.
     (hasConsole && url.startsWith('/console') && /^\/console([/?]|$)/.test(url)) ||
     /^\/v1\/erasure-keys(\?|$)/.test(url) ||
     (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );
 }
 
-/** An address with a trailing slash is unknown, too: the router would read it as a record with an empty id. */
+/**
+ * Throws if the path is unknown. This includes a path with a trailing slash, which the router would read as a record with
+ * an empty id.
+ */
 function refuseUnknownAddress({ is404, url, routeOptions, server }: FastifyRequest, config: Config): void {
   const [path = ''] = url.split('?', 1);
   const hasSlash = path.endsWith('/') && routeOptions.url !== path;
   if (!is404 && !hasSlash) return;
   const bare = path.slice(0, -1);
-  // The message names the address only if it is ours, and never repeats what was sent. The router treats its argument
-  // as a pattern, so only plain addresses are looked up.
+  // The message contains the path only if it is one of ours, so it never repeats the client's input. The router treats
+  // its argument as a pattern, so only plain paths are looked up.
   if (hasSlash && /^[\w/-]+$/.test(bare) && server.hasRoute({ method: 'GET', url: bare })) {
     const message = `There is nothing at this address; use ${bare}, without the slash at its end.`;
     throw new RequestError('not_found', { message });
   }
-  const message = 'There is nothing at this address; the API reference, /docs, lists what there is.';
+  const message = 'There is nothing at this address; the API reference at /docs lists all operations.';
   throw new RequestError('not_found', config.apiReference ? { message } : {});
 }
 

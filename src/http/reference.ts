@@ -2,7 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiName } from '../errors.ts';
 import { keptForGood, revalidated, StaticFile } from './server/static-file.ts';
 
-/** Written by scripts/build-reference.ts. The same path from `src/` and from `dist/`. */
+/**
+ * The script `scripts/build-reference.ts` writes this folder. The relative path is the same from `src/` and from `dist/`.
+ */
 const folder = new URL('../../dist/reference/', import.meta.url);
 
 const pagePath = '/docs/';
@@ -11,14 +13,14 @@ const descriptionPath = '/openapi.json';
 
 export const referencePaths: readonly string[] = ['/', '/docs', pagePath, scriptPath, descriptionPath];
 
-/** The page loads nothing from other hosts, and may not. */
+/** The page loads nothing from other hosts, and this policy prevents it from doing so. */
 const pagePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'";
 
-/** Serves the API description and the page that shows it. */
+/** Serves the API description and the page that renders it. */
 export function addReference(app: FastifyInstance, api: ApiName): void {
-  // Someone who opens the bare address in a browser wants to know what this is. Not permanent: it may lead elsewhere
-  // one day.
+  // People who open the bare URL in a browser want to know what this server is. The redirect is temporary, so that it can
+  // change later.
   for (const [url, status] of [
     ['/', 302],
     ['/docs', 301],
@@ -45,8 +47,8 @@ function addFile(app: FastifyInstance, url: string, name: string, headers: Recor
     url,
     compress: false,
     async handler(request, reply) {
-      // The page asks for the script with its hash. During a rolling upgrade, a page of one version may load the script
-      // of another: it works, but must not be cached.
+      // The page requests the script with its hash. During a rolling upgrade, a page from one version may load the script
+      // from another version. This works, but the script must not be cached.
       const isAskedByHash = request.url.split('?')[1] === file.hash;
       return file.send(request, reply, isAskedByHash ? keptForGood : revalidated);
     },

@@ -12,11 +12,11 @@ export const claimColumns = [
   'claimed_at',
 ];
 
-/** The end of an insert of claims: it returns the ids of the interactions whose key was free. */
+/** The end of a statement that inserts claims. The statement returns the ids of the interactions whose key was free. */
 export const unlessClaimed =
   'on conflict (organisation_id, idempotency_key) do nothing returning interaction_id';
 
-/** Statements that claim keys of any organisations, with each value as a parameter. */
+/** Returns statements that claim keys for any number of organisations. Each value is a parameter. */
 export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   const now = new Date();
   const rowOf = ({ organisationId, claim, interactionId }: KeyedInteraction) =>
@@ -25,15 +25,16 @@ export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   return insertsInParts('interaction_idempotency_keys', claimColumns, rows, unlessClaimed);
 }
 
-/** The interaction that a key was claimed for before. */
+/** The interaction that has already claimed a key. */
 export interface Holder {
   readonly interactionId: string;
   readonly sameBody: boolean;
 }
 
 /**
- * Claims the key of one interaction, or returns its holder; an expired key may be claimed again. A concurrent retry waits on the row until our
- * transaction ends: then it finds the key claimed, or free again if we rolled back.
+ * Claims an interaction's key, or returns the interaction that holds it. An expired key can be claimed again. A
+ * concurrent retry waits on the row until our transaction ends. It then finds the key claimed, or free again if we
+ * rolled back.
  */
 export async function claimIdempotencyKey(
   client: Client,
@@ -57,7 +58,7 @@ export async function claimIdempotencyKey(
   return holder;
 }
 
-/** The holder of a key, which is not claimed if it has none. */
+/** Returns the interaction that holds a key, without claiming the key if it is free. */
 export async function findHolder(
   client: Client,
   { organisationId, claim }: Pick<KeyedInteraction, 'organisationId' | 'claim'>,
@@ -71,7 +72,7 @@ export async function findHolder(
   return rows[0];
 }
 
-/** Gives a claimed and locked key to another body: nothing is stored under it yet. */
+/** Changes the body hash of a claimed and locked key, which is possible because nothing is stored under it yet. */
 export async function replaceClaim(
   client: Client,
   { organisationId, claim }: KeyedInteraction,
@@ -85,8 +86,9 @@ export async function replaceClaim(
 }
 
 /**
- * Removes expired keys, in bounded transactions: 8 µs of PostgreSQL's CPU for each, vacuum included. Partitions to drop
- * are no alternative: near midnight, two processes whose clocks differ would claim the same key in two of them.
+ * Deletes expired keys in transactions of limited size. Each key costs PostgreSQL 8 µs of CPU, including vacuum.
+ * Dropping partitions instead would not work: near midnight, two processes whose clocks differ would claim the same key
+ * in two partitions.
  */
 export async function purgeIdempotencyKeys(
   pool: Pool,
@@ -104,8 +106,8 @@ export async function purgeIdempotencyKeys(
     );
     found = rows.length;
     if (found === 0) return;
-    // With a subquery in place of arrays, the whole table would be read. The age is checked again, because a key may
-    // have been claimed again meanwhile.
+    // With a subquery instead of arrays, PostgreSQL would read the whole table. The age is checked again, because a key
+    // may have been claimed again in the meantime.
     await pool.query(
       `delete from ${table} k using unnest($2::uuid[], $3::text[]) as old(organisation_id, idempotency_key)
        where k.organisation_id = old.organisation_id and k.idempotency_key = old.idempotency_key and k.claimed_at < $1`,

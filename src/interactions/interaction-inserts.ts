@@ -21,17 +21,18 @@ import {
 import type { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
-/** Interactions of one organisation that are to be written. */
+/** One organisation's interactions to write. */
 interface Added {
   readonly organisationId: string;
   readonly interactions: readonly NewInteraction[];
-  /** The version of the suppressions that they were checked with. */
+  /** The suppression version against which the interactions were checked. */
   readonly suppressionsVersion: number;
 }
 
 /**
- * Stores the interactions whose references exist, whose keys are free and whose people were not erased, in one commit;
- * returns their ids. `known` is asked when there is a connection: until then the ids may have been forgotten.
+ * Stores, in one commit, the interactions whose references exist, whose keys are free and whose people have not been
+ * erased. Returns their ids. It reads `known` after it has a connection, because ids may be removed from `known` while
+ * it waits for the connection.
  */
 export async function flushInteractions(
   pools: NodePools,
@@ -52,7 +53,7 @@ export async function flushInteractions(
   };
   const isCluster = node !== undefined || (await pools.isCluster());
   if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);
-  // In a cluster nothing is committed until all rows were seen to be written.
+  // In a cluster, nothing is committed until all rows are known to be written.
   return storeInTransaction({ connect: () => pools.connect(node) }, async (client) => {
     const current = await withCurrentVersion(client, await found(client), suppressions);
     const added = await claimKeys(client, current);
@@ -61,7 +62,7 @@ export async function flushInteractions(
       result: new Set(ids),
       done: added.map(doneOf),
       writes: insertsTogether(added),
-      // A process may have been paused since.
+      // The process may have been paused since the check.
       isStillTrue: () =>
         added.every(({ organisationId, suppressionsVersion }) =>
           suppressions.wasCurrent(organisationId, suppressionsVersion),
@@ -74,7 +75,7 @@ async function storeInOneExchange(
   client: Client,
   found: (client: Client) => Promise<Added[]>,
 ): Promise<ReadonlySet<string>> {
-  // Once the statements are sent, only their answer shows whether they were committed.
+  // Once the statements are sent, only the response shows whether they were committed.
   let isOnItsWay = false;
   try {
     const statements = storingStatements(await found(client));
@@ -88,7 +89,7 @@ async function storeInOneExchange(
   }
 }
 
-/** The interactions whose references exist. PostgreSQL is asked only about references that are not known to exist. */
+/** Returns the interactions whose references exist. It queries PostgreSQL only for references that are not cached. */
 async function foundOf(client: Client, all: readonly Added[], known: KnownIds): Promise<Added[]> {
   const found = await Promise.all(
     all.map(async (one) => {
@@ -113,8 +114,9 @@ function isKnown(
 }
 
 /**
- * The organisations from which nobody was erased since their interactions were checked. Reading a version costs a cluster a tenth of
- * what storing the interactions does, so one that was read a moment ago is good enough; the sweep waits for longer than that moment.
+ * Returns the organisations in which nobody was erased since their interactions were checked. In a cluster, reading a
+ * version costs a tenth as much as storing the interactions, so a version that was read shortly before is accepted. The
+ * sweep that follows an erasure waits longer than that.
  */
 async function withCurrentVersion(
   client: Client,
@@ -132,7 +134,7 @@ async function withCurrentVersion(
 
 const arrays = arraysOf([]).length;
 
-/** Nothing is stored if people were erased since the interactions were checked. */
+/** With this condition, nothing is stored if people were erased since the interactions were checked. */
 const ifVersionIs = (parameter: number) =>
   `where (select suppressions_version from tenants where organisation_id = $1) = $${parameter}::integer`;
 
@@ -143,7 +145,7 @@ const storePlain = storingStatement(
   arrays + 2,
 );
 
-/** Claims keys, and stores the interactions whose claim succeeded. */
+/** Claims keys and stores the interactions whose claims succeeded. */
 const storeKeyed = storingStatement(
   'claim keys and store interactions',
   'interactions',
@@ -157,14 +159,19 @@ const storeKeyed = storingStatement(
   arrays + 5,
 );
 
-/** Holds for the statements after it in the same exchange, where `set local` would have no effect. */
+/**
+ * Sets the lock timeout for the statements that follow in the same exchange, in which `set local` would have no effect.
+ */
 const boundWait: Statement = {
   name: 'bound the wait for keys',
   text: `select set_config('lock_timeout', '${limits.claimWaitMs}ms', true)`,
   values: [],
 };
 
-/** The statements that write interactions on one PostgreSQL; each returns the ids that it wrote. */
+/**
+ * Returns the statements that write interactions on a single PostgreSQL server. Each statement returns the ids that it
+ * wrote.
+ */
 function storingStatements(all: readonly Added[]): Statement[] {
   const statements = all.flatMap(({ organisationId, interactions, suppressionsVersion: version }) => {
     const plain = interactions.filter(({ claim }) => !claim);
@@ -192,7 +199,10 @@ export function isKeyed(added: NewInteraction): added is KeyedInteraction {
   return added.claim !== undefined;
 }
 
-/** In one order for all processes, so that two that claim the same keys cannot deadlock; without empty ones. */
+/**
+ * Sorts claims the same way in all processes, so that two processes that claim the same keys cannot deadlock. Empty
+ * groups are skipped.
+ */
 function inOrderOfClaims(all: readonly Added[]): Added[] {
   const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
   return all
@@ -206,7 +216,7 @@ function inOrderOfClaims(all: readonly Added[]): Added[] {
 
 const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 
-/** Claims keys in the transaction that stores the interactions; returns those that may be stored. */
+/** Claims keys in the transaction that stores the interactions. Returns the interactions that may be stored. */
 async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
   const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
   if (keyed.length === 0) return [...all];
@@ -222,10 +232,10 @@ async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]
 }
 
 /**
- * The interactions of several organisations of one node, in as few statements as there can be: a cluster plans each
- * statement anew, and a task for each shard. Of four organisations with three interactions each, this takes 1.6 ms of the
- * node's CPU, one statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it
- * for many rows only.
+ * Writes interactions of several organisations on one node in as few statements as possible, because a cluster replans
+ * each statement, with a task for each shard. For four organisations with three interactions each, this takes 1.6 ms of
+ * the node's CPU time, compared with 2.8 ms for one statement per organisation and table. An insert that reads arrays
+ * takes 1 ms and only pays off for many rows.
  */
 function insertsTogether(all: readonly Added[]): Write[] {
   const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;
@@ -237,7 +247,7 @@ function insertsTogether(all: readonly Added[]): Write[] {
   return [...large, ...writtenOut(small)];
 }
 
-/** What storing interactions owes to the counts and the change log. */
+/** Returns the changes and counts to record for these interactions. */
 export function doneOf({ organisationId, interactions }: Omit<Added, 'suppressionsVersion'>): Done {
   const written = interactions.map(({ interactionId }) => interactionId);
   const changed = { count: written.length, ids: binaryArray('uuid', written) };

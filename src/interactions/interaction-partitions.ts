@@ -3,7 +3,7 @@ import type { Pool } from '../postgres/pool.ts';
 import { runLong } from '../postgres/time-partitions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-/** The number of days ahead that have partitions. */
+/** Returns the number of days ahead for which partitions exist. */
 export async function daysAhead(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ last: string | null }>(
     'select max(end_id::text) as last from interaction_partitions',
@@ -14,7 +14,7 @@ export async function daysAhead(pool: Pool): Promise<number> {
 
 const dayMs = 24 * 3_600_000;
 
-/** Builds the indexes of past days, the newest first, one index per transaction. */
+/** Builds the indexes of past days, newest first, one index per transaction. */
 export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promise<void> {
   const build = { text: 'select index_interaction_partition() as is_built' };
   for (let isBuilt: boolean | undefined = true; isBuilt && !stopping?.aborted; ) {
@@ -23,14 +23,14 @@ export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promi
   }
 }
 
-/** Adjacent partitions that all have the indexes of past days, or all lack them. */
+/** A range of adjacent partitions that either all have the indexes for past days or all lack them. */
 export interface Span {
-  /** The smallest id it can hold. */
+  /** The smallest id that the span can contain. */
   readonly firstId: string;
   readonly isIndexed: boolean;
 }
 
-/** The newest span with ids below the given one, if any. */
+/** Returns the newest span with ids below the given id, or undefined if there is none. */
 export async function spanBelow(pool: Pick<Pool, 'query'>, below: string): Promise<Span | undefined> {
   const { rows } = await pool.query<{ first_id: string; is_indexed: boolean }>({
     name: 'interaction partitions',

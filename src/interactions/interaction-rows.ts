@@ -14,7 +14,7 @@ const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
 const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
-/** Writes rows of one organisation. */
+/** The statement that writes one organisation's rows. */
 export const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
@@ -26,7 +26,7 @@ export interface NewInteraction {
   readonly itemType: ItemType;
   readonly itemId: string;
   readonly studentId: string | null;
-  /** The fields' values, in the registry's order. */
+  /** The field values, in the registry's order. */
   readonly row: Row;
   readonly eventTime: Instant;
   readonly claim?: Claim;
@@ -38,7 +38,7 @@ export function userOf(row: Row): string | null {
   return (row[userAt] ?? null) as string | null;
 }
 
-/** The Idempotency-Key of an interaction, and a hash of the values to be stored, written as PostgreSQL reads bytes. */
+/** An interaction's Idempotency-Key, and a hash of the values to store. The hash is in PostgreSQL's bytea format. */
 export interface Claim {
   readonly key: string;
   readonly bodySha256: string;
@@ -48,31 +48,33 @@ export type KeyedInteraction = Required<NewInteraction>;
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/** The statement that writes interactions of one organisation whose item and student are known to exist. */
+/**
+ * Returns the statement that writes one organisation's interactions. Their items and students must be known to exist.
+ */
 export function insertStatement(organisationId: string, arrays: readonly Buffer[]): Statement {
   return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
 }
 
-/** The same for interactions of any organisations, with each value as a parameter. */
+/** Returns statements that write interactions of several organisations, with each value as a parameter. */
 export function writtenOut(added: readonly NewInteraction[]): Write[] {
   const rows = added.map((one) => [one.organisationId, ...valuesOf(one, isoOf(one.eventTime))]);
   return insertsInParts('interactions', ['organisation_id', ...columns], rows);
 }
 
-/** Writes rows that are already encoded: the ids, the fields in the registry's order, and the time of the event. */
+/** Writes rows that are already encoded as the ids, the fields in the registry's order, and the event time. */
 export async function insertEncoded(
   client: Client,
   organisationId: string,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
   await queryRows(client, insertStatement(organisationId, arrays), count).catch((error: unknown) => {
-    // Only an interaction that was given its id earlier can already exist: a concurrent request has stored it.
+    // An interaction can only exist already if its id was assigned earlier and a concurrent request has stored it.
     beginAgainUnless(!isDuplicate(error), 'an interaction was stored meanwhile');
     throw error;
   });
 }
 
-/** A column for the id, one for each field, and one for the time of the event. */
+/** Returns one array for the id, one for each field, and one for the event time. */
 export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
   const rows = added.map((one) => valuesOf(one, one.eventTime));
   return types.map((type, at) =>
@@ -89,7 +91,7 @@ function valuesOf({ interactionId, row }: NewInteraction, eventTime: Row[number]
   return values;
 }
 
-/** One stored interaction: every field of the resource by its name, and the id. */
+/** A stored interaction: its id, and every field of the resource by name. */
 export type StoredInteraction = Record<string, string | number | null> & { interaction_id: string };
 
 export function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
@@ -114,7 +116,7 @@ export async function findInteraction(
   return rows[0];
 }
 
-/** Those of these ids that are stored, in any order. */
+/** Returns the stored interactions among these ids, in no particular order. */
 export async function readInteractions(
   client: Client,
   organisationId: string,
@@ -130,8 +132,8 @@ export async function readInteractions(
   return rows;
 }
 
-/** An id as part of a statement: a plan that is to do for every id would open and lock every partition. */
+/** Returns an id as a literal in the statement, because a generic plan would open and lock every partition. */
 export function uuidLiteral(id: string): string {
-  if (!isUuid(id)) throw new Error('what should be an id is none');
+  if (!isUuid(id)) throw new Error('the value is not a UUID');
   return `'${id}'`;
 }

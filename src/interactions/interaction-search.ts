@@ -10,15 +10,15 @@ import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
 
 /**
- * The fields that are indexed on past days, the most selective first: the search goes along the first one in the
- * filter.
+ * The fields that are indexed on past days, most selective first. The search uses the index of the first field that
+ * occurs in the filter.
  */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
 export interface InteractionFilter {
-  /** Field values that must match. */
+  /** The field values that must match. */
   readonly equal: Readonly<Record<string, Scalar>>;
-  /** The range of the event's time: from the first, before the second. */
+  /** The range of event times, which includes `eventFrom` but not `eventTo`. */
   readonly eventFrom: Instant | undefined;
   readonly eventTo: Instant | undefined;
 }
@@ -26,17 +26,17 @@ export interface InteractionFilter {
 interface Look {
   readonly organisationId: string;
   readonly filter: InteractionFilter;
-  /** The range of ids: below the first, from the second on. */
+  /** The range of ids, which includes `from` but not `below`. */
   readonly below: string;
   readonly from: string;
   readonly isIndexed: boolean;
 }
 
 /**
- * A page of an organisation's interactions that match the filter, the newest first, and the cursor of the next page. It
- * reads a bounded number of rows at a time: along the index of the most selective field on past days, along the primary
- * key on the current one. At the time limit the page ends with what was found, and its cursor is where the search
- * stopped.
+ * Returns a page of an organisation's interactions that match the filter, newest first, and the cursor of the next
+ * page. Each query reads a limited number of rows. On past days it uses the most selective field's index, and on the
+ * current day the primary key. At the time limit, the page ends with the matches so far, and its cursor points to where
+ * the search stopped.
  */
 export async function listInteractions(
   pool: Pool,
@@ -54,7 +54,7 @@ export async function listInteractions(
     if (span === undefined) break;
     const end = span.firstId > oldest ? span.firstId : oldest;
     const look = { organisationId, filter, below, from: end, isIndexed: span.isIndexed };
-    // One more than asked for shows whether there is a next page.
+    // Read one extra row to find out whether there is a next page.
     const wanted = limit + 1 - found.length;
     const rows = await rowsOf(pool, look, wanted);
     found.push(...rows);
@@ -63,8 +63,8 @@ export async function listInteractions(
       return { rows: page, next: page.at(-1)?.interaction_id ?? null };
     }
     const next = (await endOf(pool, look)) ?? end;
-    // Interactions received between the two statements move the end up. Rows below it are found again by the next
-    // statement.
+    // Interactions that are received between the two statements make this range end at a higher id. Rows below that id
+    // are dropped here, because the next statement finds them again.
     found = found.filter(({ interaction_id }) => interaction_id >= next);
     below = next;
     if (performance.now() > endMs) return { rows: found, next: below > oldest ? below : null };
@@ -77,7 +77,7 @@ function lower(a: string | undefined, b: string | undefined): string | undefined
   return a < b ? a : b;
 }
 
-/** The rows to read, and the remaining conditions; calling a condition adds its value. */
+/** Returns the rows to read and the remaining conditions. Calling a condition adds its value. */
 function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
   const { equal, eventFrom, eventTo } = filter;
   const lead = isIndexed ? leads.find((field) => field in equal) : undefined;
@@ -87,7 +87,8 @@ function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} order by interaction_id desc`;
   const others = [
-    // Not a condition of the path: PostgreSQL would expect it to leave out half of the rows, and rather sort a whole day.
+    // This condition is kept out of the index condition. Otherwise PostgreSQL would expect the condition to exclude
+    // half of the rows, and would sort a whole day instead.
     () => isVisible('interactions'),
     ...Object.keys(equal)
       .filter((field) => field !== lead)
@@ -107,7 +108,7 @@ async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInte
   return rows;
 }
 
-/** The last id that was read, if there are more rows than may be read at once. */
+/** Returns the last id that one query reads, or undefined if fewer rows are left than a query may read. */
 async function endOf(pool: Pool, look: Look): Promise<string | undefined> {
   const { path, values } = partsOf(look);
   const text = `select interaction_id ${path} offset ${limits.interactionRowsPerLookMax - 1} limit 1`;

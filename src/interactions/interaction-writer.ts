@@ -10,7 +10,7 @@ import { flushInteractions, isKeyed } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 
-/** Interactions of one organisation. */
+/** One organisation's interactions. */
 interface Group {
   readonly organisationId: string;
   readonly waiting: readonly Waiting[];
@@ -18,31 +18,34 @@ interface Group {
 
 interface Waiting {
   readonly added: NewInteraction;
-  /** True once it is committed; false if a reference is missing, its key was not free, or its person may be erased. */
+  /**
+   * Called with true once the interaction is committed, and with false if a reference is missing, the key was not free,
+   * or the person may have been erased.
+   */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
-  /** The trace context of its request. */
+  /** The trace context of the interaction's request. */
   readonly caller: Traces['current'];
 }
 
 /**
- * Queued interactions share statements and a commit; each is answered after the commit. In a cluster, those of a commit
- * belong to one node. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
- * turn, or as soon as enough are waiting, so that PostgreSQL works while the rest is read. The writer has its own
- * connections, so that no upload is ahead of it.
+ * Writes queued interactions. They share statements and a commit, and each is answered after the commit. In a cluster,
+ * each commit goes to a single node. There is no batching delay: if a connection is free, the queue is flushed at the
+ * end of the event-loop turn. It is flushed even earlier once enough interactions are waiting, so that PostgreSQL works
+ * while the other requests are read. The writer has its own connections, so that uploads never delay it.
  */
 export class InteractionWriter {
   readonly #pools: NodePools;
   #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
-  /** How many are in the queue or being written. */
+  /** The number of interactions that are queued or being written. */
   #count = 0;
-  /** How many flushes are under way to each node; undefined is the coordinator or the only server. */
+  /** The number of flushes in progress per node. The key is undefined for the coordinator or the only server. */
   readonly #writing = new Map<string | undefined, number>();
   #scheduled = false;
 
-  /** Notices when flushes stop finishing. */
+  /** Detects that flushes no longer finish. */
   readonly stallWatch = new StallWatch();
   readonly suppressions: Suppressions;
   readonly #onFlush: (rows: number) => void;
@@ -68,7 +71,7 @@ export class InteractionWriter {
   write(added: NewInteraction): Promise<boolean> {
     const waiting = this.#waiting.get(added.organisationId)?.length ?? 0;
     const free = limits.interactionsWaitingMax - this.#count;
-    // An organisation may queue as much as is still free, so that there is always room for the others.
+    // An organisation may not fill more of the queue than is still free, so there is always room for others.
     if (waiting >= free)
       return Promise.reject(new RequestError(waiting > 0 ? 'too_many_requests' : 'overloaded'));
     this.#count++;
@@ -84,7 +87,7 @@ export class InteractionWriter {
     });
   }
 
-  /** Runs at the end of the event-loop turn, after the requests that have already arrived. */
+  /** Flushes at the end of the event-loop turn, after the requests that have already arrived. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -103,8 +106,9 @@ export class InteractionWriter {
   }
 
   /**
-   * Takes the organisations of a node that have waited longest, up to the maximum of rows in a transaction. Each commit
-   * goes to one node, so a node that is away fails only its own, and there is no two-phase commit.
+   * Writes the interactions of the organisations that have waited longest for a node, up to the maximum number of rows
+   * per transaction. Each commit goes to one node. If a node is unavailable, only its own interactions therefore fail,
+   * and two-phase commit is not needed.
    */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
@@ -129,7 +133,10 @@ export class InteractionWriter {
     });
   }
 
-  /** Runs in the async context of whichever request came last, but belongs to all of them. */
+  /**
+   * Writes the groups. The span is linked to all their requests, because the current async context belongs only to the
+   * last request.
+   */
   #flush(node: string | undefined, groups: readonly Group[]): Promise<void> {
     const write = () => this.#writeGroups(node, groups);
     if (!this.#traces) return write();
@@ -144,14 +151,15 @@ export class InteractionWriter {
       for (const { waiting } of groups)
         for (const { added, resolve } of waiting) resolve(written.has(added.interactionId));
     } catch (error) {
-      // A failed flush wrote nothing. One row may be the cause: each organisation is retried alone, then each row.
+      // A failed flush has written nothing. A single row may be the cause, so each organisation is retried alone, and
+      // then each row.
       const parts = isDatabaseFault(error) ? [] : partsOf(groups, error);
       if (parts.length > 0) for (const part of parts) await this.#writeGroups(node, [part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
-  /** Returns the ids that were written. */
+  /** Stores the interactions and returns the ids that were written. */
   async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     try {
       const all = groups.map(({ organisationId, waiting }) => ({
@@ -165,12 +173,15 @@ export class InteractionWriter {
     }
   }
 
-  /** The ids known to exist. `forgetKnown` replaces the set, so what is learnt for the old one is lost. */
+  /** The ids that are known to exist. `forgetKnown` replaces the set, so ids that are added to the old set are lost. */
   get known(): KnownIds {
     return this.#known;
   }
 
-  /** Called when a connection was lost or another server answers: the known ids came from a server that may be gone. */
+  /**
+   * Clears the known ids, which may come from a server that is gone. Called when a connection was lost or another
+   * server answers.
+   */
   forgetKnown(): void {
     this.#known = new KnownIds();
   }
@@ -180,17 +191,24 @@ export class InteractionWriter {
   }
 }
 
-/** The database may be gone, and with it what was known of it. Not so if somebody else is claiming a key. */
+/**
+ * Returns true if the database may be gone, in which case the known ids may be wrong. Returns false if another
+ * transaction is claiming a key.
+ */
 function isDatabaseFault(error: unknown): boolean {
   return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isLockNotAcquired(error));
 }
 
-/** What to retry alone: each organisation, then each row. Empty if there was one row only. */
+/**
+ * Returns the groups to retry separately. If there are several organisations, each of them is a group. Otherwise each
+ * row is a group. Returns an empty list if there was only one row.
+ */
 function partsOf(groups: readonly Group[], error: unknown): Group[] {
   if (groups.length > 1) return [...groups];
   return groups.flatMap(({ organisationId, waiting }) => {
     const keyed = isLockTimeout(error) ? waiting.filter(({ added }) => isKeyed(added)) : [];
-    // Another transaction holds one of the keys. The request that waits for it does so on the common pool and delays nobody here.
+    // Another transaction holds one of the keys. The request waits for that transaction on the common pool, where it
+    // does not delay other flushes.
     for (const { resolve } of keyed) resolve(false);
     if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
     return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];

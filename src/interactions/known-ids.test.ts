@@ -5,7 +5,7 @@ import { KnownIds } from './known-ids.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('knows an id of the organisation and the type it was added for', () => {
+it('knows an id of the organisation and type it was added for', () => {
   const known = new KnownIds();
   known.add('acme', 'shops', '1');
   expect(known.has('acme', 'shops', '1')).toBe(true);
@@ -14,7 +14,7 @@ it('knows an id of the organisation and the type it was added for', () => {
   expect(known.has('other', 'shops', '1')).toBe(false);
 });
 
-it('forgets an id after one or two generations, though it is asked for and added all the time', () => {
+it('forgets an id after one or two generations, even if it is used and added all the time', () => {
   const known = new KnownIds();
   vi.advanceTimersByTime(limits.knownIdsGenerationMs / 2);
   known.add('acme', 'shops', '1');
@@ -35,7 +35,7 @@ it('forgets everything after a pause of two generations', () => {
   expect(known.has('acme', 'shops', '1')).toBe(false);
 });
 
-it('keeps so many of a type and so many in all', () => {
+it('keeps a maximum per type and a maximum in total', () => {
   const known = new KnownIds();
   const fill = (organisation: string) => {
     for (let id = 0; id < limits.knownIdsPerTypeMax; id++) known.add(organisation, 'shops', String(id));

@@ -1,13 +1,14 @@
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 
-/** The ids that exist, by organisation and type. */
+/** The ids that are known to exist, by organisation and type. */
 type Generation = Map<string, Map<ResourceType, Set<string>>>;
 
 /**
- * A bounded cache of ids that were found to exist, so that PostgreSQL need not look them up for each interaction.
- * Records are never deleted, so an id stays valid, except that a standby which takes over may lack the last seconds. No
- * entry lives longer than two generations.
+ * A bounded cache of ids that are known to exist, so that PostgreSQL does not have to look them up for each
+ * interaction. Clients cannot delete records, and an erasure clears the cache, so an id normally stays valid. The
+ * exception is a promoted standby, which may lack the commits of the last few seconds. No entry is kept for longer than
+ * two generations.
  */
 export class KnownIds {
   #young: Generation = new Map();
@@ -23,12 +24,12 @@ export class KnownIds {
     );
   }
 
-  /** Call it after the statement that found the id has committed. */
+  /** Adds an id. Call this only after the transaction that found the id has committed. */
   add(organisationId: string, type: ResourceType, id: string): void {
     if (this.has(organisationId, type, id) || this.#youngCount >= limits.knownIdsMax) return;
     const types = getOrSet(this.#young, organisationId, () => new Map());
     const ids = getOrSet(types, type, () => new Set());
-    // An organisation with very many references leaves room for others.
+    // This stops an organisation with very many references from using up the cache.
     if (ids.size >= limits.knownIdsPerTypeMax) return;
     ids.add(id);
     this.#youngCount++;
@@ -37,7 +38,7 @@ export class KnownIds {
   #age(): void {
     const nowMs = performance.now();
     if (nowMs < this.#youngEndMs) return;
-    // After a pause of more than a generation the young ones are too old as well.
+    // After a pause of more than one generation, the young ids are too old as well.
     const isLate = nowMs >= this.#youngEndMs + limits.knownIdsGenerationMs;
     this.#old = isLate ? new Map() : this.#young;
     this.#young = new Map();

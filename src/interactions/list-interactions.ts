@@ -28,10 +28,10 @@ const filters = {
 };
 
 const times = {
-  event_from: dateTime({ description: 'only those that happened at this time or later' }),
-  event_to: dateTime({ description: 'only those that happened before this time' }),
-  from: dateTime({ description: 'only those received at this time or later' }),
-  to: dateTime({ description: 'only those received before this time' }),
+  event_from: dateTime({ description: 'only interactions that happened at this time or later' }),
+  event_to: dateTime({ description: 'only interactions that happened before this time' }),
+  from: dateTime({ description: 'only what was received at this time or later' }),
+  to: dateTime({ description: 'only what was received before this time' }),
 };
 
 const paging = {
@@ -59,7 +59,7 @@ export async function listPage(pool: Pool, organisationId: string, query: Query)
 }
 
 /**
- * Streams all matching interactions, one per line, page by page: between pages it holds no connection, however slowly
+ * Streams all matching interactions page by page, one per line. It holds no connection between pages, however slowly
  * the client reads.
  */
 export async function* interactionLines(

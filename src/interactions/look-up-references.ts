@@ -5,10 +5,10 @@ import { exists } from '../records/tables.ts';
 import { type SentReference, sentReferencesOf } from '../registry/upload-types.ts';
 import type { KnownIds } from './known-ids.ts';
 
-/** What interactions can refer to: students, and each type of item. */
+/** The types that interactions can refer to, which are students and all item types. */
 export const interactionReferences = sentReferencesOf('interactions');
 
-/** A row comes back only if the organisation exists. */
+/** The query returns a row only if the organisation exists. */
 const text = `
   select ${interactionReferences
     .map(
@@ -20,8 +20,8 @@ const text = `
   from tenants o where o.organisation_id = $1`;
 
 /**
- * Finds which ids do not exist. Takes one array of ids per reference, in the order of `interactionReferences`, and
- * returns as many sets. Cached ids are not looked up, and found ids are cached.
+ * Finds the ids that do not exist. Takes one array of ids per reference, in the order of `interactionReferences`, and
+ * returns one set for each. Cached ids are not looked up, and ids that are found are cached.
  */
 export async function missingAmong(
   client: Client | Pool,
@@ -37,7 +37,7 @@ export async function missingAmong(
     values: [organisationId, ...asked.map(({ array }) => array)],
   });
   const [row] = rows;
-  if (!row) throw new Error('the organisation is not there');
+  if (!row) throw new Error('the organisation does not exist');
   return asked.map(({ ids, type }, at) => {
     const missing = new Set(row[`missing_${at}`]?.split(','));
     for (const id of ids) if (!missing.has(id)) known.add(organisationId, type, id);
@@ -59,7 +59,7 @@ interface Referring {
   readonly studentId: string | null;
 }
 
-/** The ids that interactions refer to, in the form of a batch's `referenced`. */
+/** Returns the ids that interactions refer to, in the same form as a batch's `referenced`. */
 export function referencedBy(all: readonly Referring[]): Buffer[] {
   return interactionReferences.map((reference) => {
     const ids = new ArrayWriter('uuid', arrayHeaderBytes + all.length * uuidArrayStride);
@@ -71,7 +71,7 @@ export function referencedBy(all: readonly Referring[]): Buffer[] {
   });
 }
 
-/** Whether one of its references is missing. */
+/** Returns whether one of the interaction's references is missing. */
 export function isMissing(one: Referring, missing: readonly ReadonlySet<string>[]): boolean {
   return interactionReferences.some((reference, at) => {
     const id = idOf(reference, one);

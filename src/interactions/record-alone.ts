@@ -28,21 +28,24 @@ import { interactionReferences, missingAmong, referencedBy } from './look-up-ref
 
 export interface Alone {
   readonly requestId: string;
-  /** Asked after the suppressions, which may make it forget. */
+  /** Read `known` only after checking the suppressions, because the check may clear it. */
   readonly references: { readonly known: KnownIds; readonly suppressions: Suppressions };
-  /** Whether another body under the same key is refused even if the first was not stored. */
+  /**
+   * True for a browser key. A different body with the same Idempotency-Key is then refused even if the first body was
+   * not stored.
+   */
   readonly isFromBrowser: boolean;
-  /** Thrown if it would have to be stored now. */
+  /** The error to throw if the interaction would have to be stored now. */
   readonly refusal: RequestError | undefined;
 }
 
 export interface Recorded {
   readonly stored: StoredInteraction;
-  /** Whether an earlier request stored it, or a replay of its rejection. */
+  /** Whether the interaction was already stored, by an earlier request or by a replay of that request's rejection. */
   readonly isRepeated: boolean;
 }
 
-/** Stored, or why not: a reference is missing, or the person was erased. */
+/** The stored interaction, or the reason why it was not stored: a reference is missing, or the person was erased. */
 export type Tried = Recorded | { readonly refused: readonly FieldProblem[] };
 
 const notFound = interactionReferences.map(
@@ -50,9 +53,10 @@ const notFound = interactionReferences.map(
 );
 
 /**
- * Records an interaction that the writer could not write: a reference is missing, its key was claimed before, or people were
- * erased. An interaction with a missing reference is kept as a rejection; of an erased person nothing is. Its key then stays claimed, and the rejection has the id
- * that the interaction would have had: the first of a retry and a replay stores it under that id, and the other finds it.
+ * Records an interaction that the writer could not write because a reference is missing, its key was already claimed,
+ * or people were erased. An interaction with a missing reference is kept as a rejection, unless its person was erased.
+ * Its key stays claimed, and the rejection gets the id that the interaction would have had. Both a retry and a replay
+ * use that id, so the first of them stores the interaction and the other finds it.
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
   return storeInTransaction(pool, async (client) => {
@@ -77,12 +81,13 @@ async function erasedIn(
 
 async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alone): Promise<Work<Tried>> {
   const { organisationId } = sent;
-  // What may not be stored claims nothing.
+  // An interaction that may not be stored does not claim a key.
   const holder = await (alone.refusal ? findHolder(client, sent) : claimIdempotencyKey(client, sent));
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
-  // If only stored ones were refused, a visitor could find out which references exist.
+  // If a different body were refused only after the first one was stored, a visitor could find out which references
+  // exist.
   if (!sameBody && (first || alone.isFromBrowser)) throw new RequestError('idempotency_key_reused');
   if (first) return { result: { stored: first, isRepeated: true }, done: [] };
   if (!sameBody) await replaceClaim(client, sent);
@@ -90,7 +95,10 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);
 }
 
-/** `rejected` has the change in the number of rejections so far. */
+/**
+ * Stores the interaction, or keeps it as a rejection. `rejected` contains the changes in the number of rejections so
+ * far.
+ */
 async function insertOrKeep(
   client: Client,
   added: NewInteraction,
@@ -113,7 +121,10 @@ async function insertOrKeep(
   return { result: { stored: storedForm(added), isRepeated: false }, done: [done] };
 }
 
-/** Returns the kind of the rejection. With a key, it has the id under which the interaction will be stored. */
+/**
+ * Stores a rejection and returns its kind. If the interaction has a key, the rejection gets the id under which the
+ * interaction will be stored.
+ */
 async function keepRejection(
   client: Client,
   added: NewInteraction,
@@ -122,7 +133,7 @@ async function keepRejection(
 ): Promise<string> {
   const { organisationId, interactionId } = added;
   const type = 'interactions';
-  // There are so few combinations of missing references that the number of kinds need not be checked.
+  // There are so few combinations of missing references that the number of kinds does not have to be checked.
   const kinds = new KindList(type, false);
   const kindId = kinds.idOf(problems);
   const [, ...arrays] = arraysOf([added]);
@@ -140,7 +151,7 @@ async function keepRejection(
   return kindId;
 }
 
-/** Removes the rejection of an interaction that is sent again; returns the change in the number of each kind. */
+/** Removes the rejection of an interaction that is sent again. Returns the change in the count of each kind. */
 async function removeRejection(
   client: Client,
   organisationId: string,

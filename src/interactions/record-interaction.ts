@@ -21,9 +21,15 @@ export interface InteractionRequest {
   readonly requestId: string;
   readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
-  /** The answer to a browser key must not depend on whether the references exist, or the person was erased. */
+  /**
+   * Whether the request used a browser key. In that case, the response must not reveal whether the references exist or
+   * the person was erased.
+   */
   readonly isFromBrowser?: boolean;
-  /** Set if nothing more may be stored: the answer, unless an earlier request with the same Idempotency-Key stored it. */
+  /**
+   * Set if the organisation may not store more data. This error is thrown unless an earlier request with the same
+   * Idempotency-Key stored the interaction.
+   */
   readonly refusal?: RequestError | undefined;
 }
 
@@ -35,13 +41,13 @@ export interface InteractionParts {
 export interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
-  /** Whether an earlier request with the same Idempotency-Key stored it. */
+  /** Whether an earlier request with the same Idempotency-Key stored the interaction. */
   readonly isRepeated: boolean;
 }
 
 /**
- * Records one interaction, or repeats the first answer to a retry. An interaction with a missing reference is kept as a
- * rejection before it fails; with a browser key it does not fail.
+ * Records one interaction. A retry gets the first response again. An interaction with a missing reference is kept as a
+ * rejection before the request fails. With a browser key the request does not fail.
  */
 export async function recordInteraction(
   parts: InteractionParts,
@@ -49,7 +55,7 @@ export async function recordInteraction(
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
   const read = readInteraction(organisationId, body, warnings);
-  // A hash of the stored values, so that spaces and the order of fields make no difference.
+  // The stored values are hashed, so that whitespace and field order make no difference.
   const bodySha256 = () => `\\x${hash('sha256', JSON.stringify(read.row))}`;
   const added =
     idempotencyKey === undefined
@@ -117,7 +123,7 @@ function refusal(problems: readonly FieldProblem[], isWrapped: boolean): Request
 const wrapped: Detail = {
   field: 'records',
   code: 'unknown_field',
-  message: 'is for uploads; an interaction is sent by itself, its fields at the top of the body',
+  message: 'is for uploads; send the fields of a single interaction at the top level of the body',
 };
 
 function fieldOf(row: Row, field: keyof typeof interaction) {

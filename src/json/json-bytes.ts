@@ -1,8 +1,8 @@
-// json/: reads JSON from its bytes, within bounds. Pure.
+// json/: pure code that parses JSON from bytes with bounded memory and depth.
 
 /**
- * Walks through the bytes of JSON without making values. The work is linear in the bytes, whatever they hold, and
- * nothing is allocated. The caller has checked that the bytes are UTF-8.
+ * These functions scan JSON bytes without creating values. The work is linear in the number of bytes, whatever their
+ * content, and nothing is allocated. The caller has already checked that the bytes are UTF-8.
  */
 
 export const quote = 0x22;
@@ -15,7 +15,7 @@ export const openBrace = 0x7b;
 export const closeBrace = 0x7d;
 export const newline = 0x0a;
 
-/** Bytes that are not JSON. `at` is the first wrong byte, or the length if the bytes end too early. */
+/** Thrown if the bytes are not JSON. `at` is the first invalid byte, or the length if the bytes end too early. */
 export class JsonFault extends Error {
   readonly at: number;
 
@@ -27,24 +27,27 @@ export class JsonFault extends Error {
 
 export function skipSpace(bytes: Uint8Array, from: number): number {
   let at = from;
-  // Fast exit: usually there is none.
+  // Return early, because there is usually no whitespace.
   if ((bytes[at] as number) > 0x20) return at;
   while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
   return at;
 }
 
-/** Skips space up to the end of the line, but not the newline. */
+/** Skips whitespace up to the end of the line, but does not skip the newline. */
 export function skipRestOfLine(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] === 0x20 || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
   return at;
 }
 
-/** The end of the value at `from`; -1 if it is nested more than `depthMax` levels deep, at most 32. */
+/**
+ * Returns the end of the value at `from`, or -1 if the value is nested more than `depthMax` levels deep. `depthMax` is
+ * at most 32.
+ */
 export function endOfValue(bytes: Uint8Array, from: number, depthMax: number): number {
   let at = from;
   let depth = 0;
-  // One bit per level, the innermost lowest: 1 for an object, 0 for an array.
+  // One bit per level, with the innermost level in the lowest bit. A bit is 1 for an object and 0 for an array.
   let objects = 0;
   for (;;) {
     const first = bytes[at];
@@ -78,7 +81,7 @@ function closerOf(objects: number): number {
   return objects & 1 ? closeBrace : closeBracket;
 }
 
-/** Where a member's value begins: after its name, the colon and any space. */
+/** Returns where a member's value starts, which is after its name, the colon and any whitespace. */
 export function endOfName(bytes: Uint8Array, from: number): number {
   if (bytes[from] !== quote) throw new JsonFault(Math.min(from, bytes.length));
   const at = skipSpace(bytes, endOfString(bytes, from));
@@ -86,7 +89,7 @@ export function endOfName(bytes: Uint8Array, from: number): number {
   return skipSpace(bytes, at + 1);
 }
 
-/** The end of a string, a number, `true`, `false` or `null`. */
+/** Returns the end of a string, a number, `true`, `false` or `null`. */
 export function endOfScalar(bytes: Uint8Array, from: number): number {
   switch (bytes[from]) {
     case quote:
@@ -102,7 +105,7 @@ export function endOfScalar(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** The end of the string whose opening quote is at `from`: after its closing quote. */
+/** Returns the end of the string whose opening quote is at `from`, which is just after its closing quote. */
 export function endOfString(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -117,7 +120,7 @@ export function endOfString(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** Bytes that end a string, begin an escape, or may not be in a string. */
+/** The bytes that end a string, start an escape, or are not allowed in a string. */
 export const isSpecial = new Uint8Array(256).fill(1, 0, 0x20);
 isSpecial[quote] = 1;
 isSpecial[backslash] = 1;
@@ -147,7 +150,7 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** Requires at least one digit. */
+/** Skips digits. Throws if there are none. */
 function endOfDigits(bytes: Uint8Array, from: number): number {
   let at = from;
   while ((bytes[at] as number) >= 0x30 && (bytes[at] as number) <= 0x39) at++;
@@ -156,8 +159,8 @@ function endOfDigits(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * The end of a value of any depth, found by brackets and quotes alone. The inside is not checked, so only for values
- * that will not be read.
+ * Returns the end of a value of any depth by looking only at brackets and quotes. The content is not checked, so use
+ * this only for values that will not be read.
  */
 export function endOfBrackets(bytes: Uint8Array, from: number): number {
   let depth = 0;

@@ -16,12 +16,12 @@ function read(text: string) {
   return { ...result, unknown };
 }
 
-/** The values of all fields when only the first ones are present. */
+/** Returns the values of all fields: the given values for the first fields, and undefined for the rest. */
 function valuesOf(...first: unknown[]) {
   return names.map((_, at) => first[at]);
 }
 
-/** What JSON.parse makes of it, in the form of a reader's result; undefined if it is not JSON. */
+/** Returns the result of JSON.parse in the form that a reader returns, or undefined if the text is not JSON. */
 function oracle(text: string) {
   let parsed: unknown;
   try {
@@ -80,7 +80,7 @@ const snippets = [
   '\u00a0',
 ];
 
-it('reads what JSON.parse reads', () => {
+it('reads the same as JSON.parse', () => {
   fc.assert(
     fc.property(text, (json) => {
       expect(read(json)).toMatchObject(oracle(json) ?? {});
@@ -89,7 +89,7 @@ it('reads what JSON.parse reads', () => {
   );
 });
 
-it('finds a fault where JSON.parse finds one, at a byte up to which it could be JSON', () => {
+it('fails where JSON.parse fails, at a byte up to which it could be JSON', () => {
   const change = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
     without: fc.integer({ min: 0, max: 3 }),
@@ -101,7 +101,7 @@ it('finds a fault where JSON.parse finds one, at a byte up to which it could be 
         const place = Math.floor(at * before.length);
         return before.slice(0, place) + snippet + before.slice(place + without);
       }, json);
-      // Half of a surrogate pair cannot be written as UTF-8.
+      // UTF-8 cannot encode half of a surrogate pair.
       fc.pre(changed.isWellFormed());
       const expected = oracle(changed.trimStart());
       if (expected) {
@@ -130,7 +130,7 @@ it.each([
   ['{"id":1}}', 8],
   ['{"id":1', 7],
   ['{"id":"a', 8],
-])('says that %s is not JSON at byte %i', (json, at) => {
+])('reports that %s is not JSON at byte %i', (json, at) => {
   let fault: unknown;
   try {
     read(json);
@@ -141,7 +141,7 @@ it.each([
   expect((fault as JsonFault).at).toBe(at);
 });
 
-it('names a known field that comes twice, however it is written, and keeps the last', () => {
+it('reports a known field that occurs twice, however it is written, and keeps the last', () => {
   expect(read('{"id":1,"\\u0069d":2,"x":1,"x":2}')).toMatchObject({
     repeated: [0],
     values: valuesOf(2),
@@ -149,7 +149,7 @@ it('names a known field that comes twice, however it is written, and keeps the l
   });
 });
 
-it('reads on after a value that is nested too deeply', () => {
+it('continues after a value that is nested too deeply', () => {
   const deep = '['.repeat(limits.recordDepthMax) + ']'.repeat(limits.recordDepthMax);
   expect(read(`{"x":${deep},"id":7}`)).toMatchObject({
     unreadable: 'nested_too_deeply',
@@ -159,7 +159,7 @@ it('reads on after a value that is nested too deeply', () => {
   expect(read(`{"x":${allowed},"id":7}`)).toMatchObject({ unreadable: undefined, values: valuesOf(7) });
 });
 
-it('does not make anything of what is too large or has too many fields', () => {
+it('does not build objects that are too large or have too many fields', () => {
   const long = 'x'.repeat(limits.recordBytesMax);
   expect(read(`{"name":"${long}","id":7}`)).toMatchObject({
     unreadable: 'too_large',

@@ -15,24 +15,27 @@ import {
   skipSpace,
 } from './json-bytes.ts';
 
-/** Why an object cannot be read. */
+/** The reason why an object cannot be read. */
 export type Unreadable = 'not_an_object' | 'nested_too_deeply' | 'too_many_fields' | 'too_large';
 
 export interface ReadObject {
   readonly end: number;
-  /** One for each known field: a string, number, boolean or null; `nested`; undefined if absent. */
+  /**
+   * One value per known field. A value is a string, number, boolean, null or `nested`, or undefined if the field is
+   * absent.
+   */
   readonly values: readonly unknown[];
-  /** Positions of known fields that occur more than once. */
+  /** The positions of known fields that occur more than once. */
   readonly repeated: readonly number[];
   readonly unreadable: Unreadable | undefined;
 }
 
-/** Stands for any array or object: no field is one, so they are not parsed. */
+/** Stands for any array or object. No field accepts arrays or objects, so they are not parsed. */
 export const nested = Object.freeze({});
 
 /**
- * Reads flat objects from the bytes of JSON. Its work is linear in the bytes and its memory bounded, whatever they
- * hold: JSON.parse makes 11 million objects, 1.3 GB, of 32 MB of `{},{},…`.
+ * Reads flat objects from JSON bytes. The work is linear in the number of bytes, and the memory is bounded, whatever
+ * the content. JSON.parse, in contrast, creates 11 million objects (1.3 GB) from 32 MB of `{},{},…`.
  */
 export class ObjectReader {
   readonly #positions: ReadonlyMap<string, number>;
@@ -41,7 +44,7 @@ export class ObjectReader {
     this.#positions = new Map(names.map((name, position) => [name, position]));
   }
 
-  /** Reads the value at `from`. Throws a JsonFault if it is not JSON. */
+  /** Reads the value at `from`. Throws a JsonFault if the bytes are not JSON. */
   read(bytes: Buffer, from: number, onUnknownField: (name: string) => void): ReadObject {
     const values: unknown[] = new Array(this.#positions.size);
     const repeated: number[] = [];
@@ -76,7 +79,7 @@ export class ObjectReader {
     return { end: at + 1, values, repeated, unreadable };
   }
 
-  /** The position of the field whose name is at `at`; undefined if the name is unknown. */
+  /** Returns the position of the field whose name is at `at`, or undefined if the name is unknown. */
   #position(bytes: Buffer, at: number, onUnknownField: (name: string) => void): number | undefined {
     const name = nameAt(bytes, at);
     const position = this.#positions.get(name);
@@ -92,13 +95,15 @@ function readOther(bytes: Buffer, from: number): Pick<ReadObject, 'end' | 'unrea
   return { end, unreadable: end - from > limits.recordBytesMax ? 'too_large' : 'not_an_object' };
 }
 
-/** A value larger than a record may be is not parsed: its record is too large. */
+/**
+ * Parses a scalar. A value larger than the maximum record size is not parsed, because its record is too large anyway.
+ */
 function scalarAt(bytes: Buffer, from: number, end: number): unknown {
   if (end - from > limits.recordBytesMax) return nested;
   return bytes[from] === quote ? stringAt(bytes, from, end) : JSON.parse(bytes.toString('latin1', from, end));
 }
 
-/** The string from the quote at `from` to the quote before `end`. */
+/** Returns the string from the opening quote at `from` to the closing quote before `end`. */
 function stringAt(bytes: Buffer, from: number, end: number): string {
   for (let at = from + 1; at < end; at++)
     if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', from, end)) as string;
@@ -106,7 +111,8 @@ function stringAt(bytes: Buffer, from: number, end: number): string {
 }
 
 /**
- * The name whose opening quote is at `from`. No known field has a long name, so a long one is cut; it is only shown.
+ * Returns the name whose opening quote is at `from`. Long names are truncated: no known field has a long name, and
+ * unknown names are only displayed.
  */
 export function nameAt(bytes: Buffer, from: number): string {
   const end = endOfString(bytes, from);

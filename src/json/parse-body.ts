@@ -3,7 +3,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { endOfValue, JsonFault, newline, skipSpace } from './json-bytes.ts';
 
-/** Parses a small JSON body whole. Larger bodies are read record by record instead. */
+/** Parses a small JSON body in one go. Larger bodies are read record by record. */
 export function parseBody(bytes: Buffer): unknown {
   const from = startOfJson(bytes);
   const end = findingFault(bytes, () => {
@@ -14,21 +14,24 @@ export function parseBody(bytes: Buffer): unknown {
   return JSON.parse(bytes.toString('utf8', from, end));
 }
 
-/** Where the first value begins. Checks that the bytes are UTF-8: silently replacing a bad byte would lose data. */
+/**
+ * Returns the start of the first value. It checks that the bytes are UTF-8, because silently replacing an invalid byte
+ * would lose data.
+ */
 export function startOfJson(bytes: Buffer): number {
   if (!isUtf8(bytes)) throw new RequestError('malformed_utf8');
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return skipSpace(bytes, hasMark ? 3 : 0);
 }
 
-/** Only space may follow the value. */
+/** Returns the end of the body. Throws if anything but whitespace follows the value. */
 export function endOfBody(bytes: Buffer, valueEnd: number): number {
   const end = skipSpace(bytes, valueEnd);
   if (end < bytes.length) throw new JsonFault(end);
   return end;
 }
 
-/** Runs `read`; if the bytes are not JSON, the error says at which byte. */
+/** Runs `read`. If the bytes are not JSON, the error contains the byte position. */
 export function findingFault<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();
@@ -41,7 +44,7 @@ export function findingFault<T>(bytes: Buffer, read: () => T): T {
   }
 }
 
-/** The same for NDJSON; the error says in which line. */
+/** Runs `read` on NDJSON. If a line is not JSON, the error contains the line number. */
 export function findingFaultInLine<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();
@@ -50,7 +53,7 @@ export function findingFaultInLine<T>(bytes: Buffer, read: () => T): T {
     let line = 1;
     for (let at = 0; at < error.at; at++) if (bytes[at] === newline) line++;
     throw new RequestError('malformed_json', {
-      message: `Line ${line} of the body, counted from 1, is not valid JSON; send one record a line.`,
+      message: `Line ${line} of the body, counted from 1, is not valid JSON; send one record per line.`,
     });
   }
 }

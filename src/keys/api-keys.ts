@@ -1,4 +1,4 @@
-// keys/: who asks and what they may do: API keys, their cache, permissions, signed cursors.
+// keys/: authentication and authorisation with API keys, the key cache, permissions, and signed cursors.
 
 import type { OrganisationQuota, QuotaUsage } from '../admission/quota.ts';
 import type { OrganisationLimits } from '../admission/request-limits.ts';
@@ -9,10 +9,10 @@ export interface StoredKey extends OrganisationLimits, OrganisationQuota, QuotaU
   readonly organisation_id: string;
   readonly key_sha256: Buffer;
   readonly permissions: readonly string[];
-  /** Null for an ordinary key. */
+  /** Null for a regular key. */
   readonly browser_origins: readonly string[] | null;
   readonly revoked: boolean;
-  /** Null if the key never expires. Measured by PostgreSQL's clock, so no other clock matters. */
+  /** Null if the key never expires. PostgreSQL's clock determines the value, so other clocks do not matter. */
   readonly ends_in_ms: number | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
@@ -21,7 +21,7 @@ export interface StoredKey extends OrganisationLimits, OrganisationQuota, QuotaU
 export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await pool.query<StoredKey>({
     name: 'find api key',
-    // `offset 0` keeps PostgreSQL from joining all organisations with the 1,000 rows that it expects of a function.
+    // `offset 0` stops PostgreSQL from joining all organisations with the 1,000 rows that it estimates for a function.
     text: `
       select k.*, q.* from look_up_key($1) k cross join lateral (
         select o.records_stored_max::float8 as records_stored_max, o.bytes_stored_max::float8 as bytes_stored_max,
@@ -34,19 +34,22 @@ export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey |
 }
 
 export interface KeyChanges {
-  /** The `since` of the next poll. */
+  /** The `since` value to pass to the next poll. */
   readonly upTo: string;
-  /** When the server that answered was started: another server may have been restored, or lack the last commits. */
+  /**
+   * The start time of the server that responded. If it has changed, a different server has responded, which may have
+   * been restored or may lack the latest commits.
+   */
   readonly server: string;
-  /** By the id of the key or organisation: the transaction that changed it last. */
+  /** The last transaction that changed each key or organisation, by id. */
   readonly keys: ReadonlyMap<string, string>;
   readonly organisations: ReadonlyMap<string, string>;
 }
 
 /**
- * Changes by transactions that had not ended when `since` was given out. Each change is reported at least once, in
- * whatever order transactions commit, and again while any transaction that began before it goes on. With `since` null,
- * no changes are returned.
+ * Returns the changes made by transactions that had not ended when `since` was issued. Each change is reported at least
+ * once, in whatever order transactions commit. It is reported again as long as any transaction that started before it
+ * is still running. If `since` is null, no changes are returned.
  */
 export async function changedApiKeys(pool: Pool, since: string | null): Promise<KeyChanges> {
   const { rows } = await pool.query<{
@@ -77,7 +80,7 @@ export async function changedApiKeys(pool: Pool, since: string | null): Promise<
   };
 }
 
-/** How many keys in use expire soon and have no successor in use, of all organisations. */
+/** Returns how many active keys expire soon and have no active successor, over all organisations. */
 export async function countExpiringKeys(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ keys: number }>('select keys from keys_expiring');
   return rows[0]?.keys ?? 0;
@@ -92,7 +95,7 @@ export interface NewApiKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
-  /** Absent or null for an ordinary key. A successor gets the origins of its predecessor: a trigger copies them. */
+  /** Absent or null for a regular key. A trigger copies a key's origins to its successor. */
   readonly browserOrigins?: readonly string[] | null;
   readonly label: string | null;
   readonly expiresAt: Date | null;
@@ -124,7 +127,7 @@ export interface ListedKey {
   readonly organisation: string;
   readonly permissions: readonly string[];
   readonly browser: boolean;
-  /** The origins of a browser key; empty for an ordinary one. */
+  /** A browser key's origins. Empty for a regular key. */
   readonly origins: readonly string[];
   readonly label: string | null;
   readonly created_at: string;
@@ -149,20 +152,23 @@ export async function findListedKey(client: Client, keyId: string): Promise<List
 }
 
 export interface KeyFilter {
-  /** Null for the keys of all organisations. */
+  /** Null means all organisations. */
   readonly organisationId: string | null;
-  /** Only keys in use that expire before then. */
+  /** Selects only active keys that expire before this time. */
   readonly expiresBefore?: Date | undefined;
-  /** Only keys in use that were never used. */
+  /** Selects only active keys that have never been used. */
   readonly unused?: boolean | undefined;
 }
 
-/** Where the next page begins after a key. Not its id alone: by then the key of a link may have been removed. */
+/**
+ * Returns the cursor of the page that follows a key. The key's id alone is not enough, because the key may have been
+ * removed by the time the next page is requested.
+ */
 export function keyCursor({ organisation, key_id }: Pick<ListedKey, 'organisation' | 'key_id'>): string {
   return `${organisation}.${key_id}`;
 }
 
-/** A page of the keys that pass the filter, ordered by organisation and id. */
+/** Returns a page of the keys that match the filter, ordered by organisation and id. */
 export async function listApiKeys(
   pool: Pool,
   { organisationId, expiresBefore, unused }: KeyFilter,
@@ -170,7 +176,8 @@ export async function listApiKeys(
   count: number,
 ): Promise<ListedKey[]> {
   const values: (string | Date)[] = [];
-  // Only the conditions in use: with one that may be null PostgreSQL would read all keys for every page.
+  // The query contains only the conditions in use. If every condition were present and nullable, PostgreSQL would read
+  // all keys for every page.
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
   if (after !== null) {
@@ -183,13 +190,16 @@ export async function listApiKeys(
   if (expiresBefore !== undefined || unused)
     conditions.push('revoked_at is null and (expires_at > now()) is not false');
   const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
-  // The limit is a literal in a subquery: PostgreSQL assumes that an unknown limit returns a tenth of all rows.
+  // The limit is a literal in a subquery, because PostgreSQL assumes that an unknown limit returns a tenth of all rows.
   const page = `select * from api_keys ${where} order by organisation_id, key_id limit ${Math.trunc(count)}`;
   const text = `${listed(page)} order by k.organisation_id, k.key_id`;
   return (await pool.query<ListedKey>(text, values)).rows;
 }
 
-/** Undefined if there is no such key. A key that was already revoked keeps its first time, and `isNew` is false. */
+/**
+ * Revokes a key. Returns undefined if there is no such key. A key that was already revoked keeps its original time, and
+ * `isNew` is false.
+ */
 export async function revokeApiKey(
   client: Client,
   keyId: string,
@@ -204,7 +214,10 @@ export async function revokeApiKey(
   return rows[0];
 }
 
-/** Makes a key expire after the grace period, unless it expires sooner. Undefined if no such key is in use. */
+/**
+ * Makes a key expire after the grace period, unless it already expires sooner. Returns undefined if there is no such
+ * active key.
+ */
 export async function endApiKeyAfter(
   client: Client,
   keyId: string,

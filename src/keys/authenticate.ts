@@ -8,11 +8,14 @@ import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKey, KnownKeys } from './known-keys.ts';
 
-/** On whose behalf a request is made. It comes from the key alone, never from anything else in the request. */
+/**
+ * The organisation on whose behalf a request acts. It is derived only from the key, never from anything else in the
+ * request.
+ */
 export interface Principal extends Counted {
   readonly keyId: string;
   readonly permissions: readonly string[];
-  /** Null for an ordinary key. */
+  /** Null for a regular key. */
   readonly browserOrigins: readonly string[] | null;
   /** Undefined unless the organisation has used most of a quota. */
   readonly quota: Quota | undefined;
@@ -31,18 +34,20 @@ export async function authenticate(
   onBrowserKey: (origins: readonly string[]) => void = () => {},
 ): Promise<Principal> {
   const key = bearerOf(authorization);
-  // A request without a key is no attempt to guess one.
+  // A request without a key is not an attempt to guess one.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  // A key that was found before has its own count of failures, even while its cache entry is expired, so other wrong
-  // keys from its address do not lock it out.
+  // A key that was found before has its own failure count, even after its cache entry has expired. Other wrong keys
+  // from the same address therefore do not lock it out.
   const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
   await failedKeys.refuseTooMany(address, counted);
-  // Checked again before a queued look-up runs: many requests at once are as many attempts.
+  // The count is checked again before a queued lookup runs, because each of many concurrent requests counts as an
+  // attempt.
   const mayLookUp = () => failedKeys.refuseTooMany(address, counted);
   const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
   const isRight = known !== undefined && timingSafeEqual(known.keySha256, hashKey(key));
-  // Before the key is refused: its pages must be able to read that it has ended.
+  // `onBrowserKey` is called before an expired or revoked key is refused, because the pages that use the key must be
+  // able to read the error.
   if (isRight && known.browserOrigins) onBrowserKey(known.browserOrigins);
   if (keyId === undefined || !isRight || known.endsMs <= performance.now()) {
     await failedKeys.count(address, counted);
@@ -51,7 +56,7 @@ export async function authenticate(
   return admitted(keys, keyId, known, address);
 }
 
-/** Authenticates a request of the console by its session, with the rights of the session's key. */
+/** Authenticates a console request by its session, with the permissions of the session's key. */
 export async function authenticateSession(
   { keys, failedKeys, sessions }: SessionParts,
   token: string | undefined,

@@ -9,7 +9,10 @@ export interface ConsoleSession {
   readonly expiresAt: Date;
 }
 
-/** A session's token is in a cookie, a link's in its fragment; the database has only hashes of them. */
+/**
+ * Creates a token. A session's token is in a cookie, and a link's token is in the URL fragment. The database stores
+ * only their hashes.
+ */
 export function makeConsoleToken(): string {
   return randomBytes(32).toString('base64url');
 }
@@ -18,12 +21,13 @@ export function hashConsoleToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** A token has 256 bits; anything else need not be looked up. */
+/** Returns whether the text has the form of a token, which has 256 bits. Other text does not have to be looked up. */
 export const isConsoleToken = (text: string) => /^[\w-]{43}$/.test(text);
 
 /**
- * Sessions are looked up for each request and never cached, so signing out takes effect in every process at once. The key of a session is
- * cached like any other, so a revoked one ends its sessions within seconds.
+ * Starts, finds and ends console sessions. Sessions are looked up for each request and never cached, so signing out
+ * takes effect in every process immediately. A session's key is cached like any other key, so revoking it ends its
+ * sessions within seconds.
  */
 export class ConsoleSessions {
   readonly #pool: Pool;
@@ -32,7 +36,7 @@ export class ConsoleSessions {
     this.#pool = pool;
   }
 
-  /** Returns the token; undefined if the key has ended. */
+  /** Starts a session and returns its token, or undefined if the key is no longer valid. */
   async begin(keyId: string): Promise<string | undefined> {
     const token = makeConsoleToken();
     const { rows } = await this.#pool.query<{ ends: Date | null }>({
@@ -78,7 +82,7 @@ export class ConsoleSessions {
     });
   }
 
-  /** The id of the key that the link stands for; undefined if it is wrong, too old or used. */
+  /** Uses up a link and returns its key's id, or undefined if the link is invalid, expired or already used. */
   async useLink(link: string): Promise<string | undefined> {
     if (!isConsoleToken(link)) return undefined;
     const { rows } = await this.#pool.query<{ key_id: string | null }>({

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { hashKey, keyIdOf, makeKey } from './key-format.ts';
 
-it('a key carries its id and is found whole', () => {
+it('a key contains its id', () => {
   const { key, keyId } = makeKey();
   expect(key).toMatch(/^intake_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$/);
   expect(keyIdOf(key)).toBe(keyId);
 });
 
-it('any single character changed is noticed without a look-up', () => {
+it('a change of any single character is detected without a lookup', () => {
   const { key } = makeKey();
   for (let at = 0; at < key.length; at++) {
     const other = key[at] === 'a' ? 'b' : 'a';
@@ -15,7 +15,7 @@ it('any single character changed is noticed without a look-up', () => {
   }
 });
 
-it('what is no key at all is refused', () => {
+it('anything that is not a key is refused', () => {
   for (const text of [
     '',
     'intake_',
@@ -28,7 +28,7 @@ it('what is no key at all is refused', () => {
   }
 });
 
-it('no two keys are alike, in id, key or hash', () => {
+it('no two keys have the same id, key or hash', () => {
   const keys = Array.from({ length: 1_000 }, makeKey);
   expect(new Set(keys.map(({ keyId }) => keyId)).size).toBe(1_000);
   expect(new Set(keys.map(({ key }) => hashKey(key).toString('hex'))).size).toBe(1_000);

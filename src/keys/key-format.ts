@@ -2,8 +2,9 @@ import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * An API key is `intake_` + key id + `_` + secret + checksum. Secret scanners recognise the prefix; the checksum
- * detects a mistyped key without a query. Letters and digits only, so that a double click selects it.
+ * An API key is `intake_` + key id + `_` + secret + checksum. Secret scanners recognise the prefix, and the checksum
+ * detects a mistyped key without a query. A key consists of letters, digits and underscores, so that a double click
+ * selects all of it.
  */
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const keyIdBytes = 8;
@@ -17,7 +18,7 @@ const keyPattern = new RegExp(
 
 export interface NewKey {
   readonly keyId: string;
-  /** The whole key: shown once, never stored. */
+  /** The full key. It is shown once and never stored. */
   readonly key: string;
 }
 
@@ -32,19 +33,22 @@ const tokenPattern = new RegExp(
   `^${tokenPrefix}[0-9A-Za-z]{${secretLength}}([0-9A-Za-z]{${checksumLength}})$`,
 );
 
-/** A token of the admin API: the same, without an id. */
+/** Creates an admin API token, which has the same format as a key but no id. */
 export function makeToken(): string {
   const unchecked = tokenPrefix + base62(randomBytes(secretBytes), secretLength);
   return unchecked + checksum(unchecked);
 }
 
-/** Whether it has the form and the checksum of a token: most wrong ones are found out without a query. */
+/**
+ * Returns whether the text has a token's format and a valid checksum. Most wrong tokens are detected this way, without
+ * a query.
+ */
 export function isToken(text: string): boolean {
   const [, digits] = tokenPattern.exec(text) ?? [];
   return digits !== undefined && hasChecksum(text, digits);
 }
 
-/** The id in a well-formed key whose checksum is right, else undefined. */
+/** Returns the key's id if the key is well formed and its checksum is valid, otherwise undefined. */
 export function keyIdOf(key: string): string | undefined {
   const parts = keyPattern.exec(key);
   return parts && hasChecksum(key, parts[2] as string) ? parts[1] : undefined;
@@ -60,7 +64,7 @@ export function isKeyId(text: string): boolean {
   return keyIdPattern.test(text);
 }
 
-/** A key has 256 random bits, so a plain hash is as strong as a slow one. */
+/** Hashes a key. A key has 256 random bits, so a fast hash is as secure as a slow one. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
@@ -71,7 +75,7 @@ function checksum(text: string): string {
   return base62(bytes, checksumLength);
 }
 
-/** Without the big integers that encoding needs: this runs for every request. */
+/** Decodes digits. Unlike the encoder, it does not use bigints, because it runs for every request. */
 function fromBase62(digits: string): number {
   let value = 0;
   for (const digit of digits) value = value * 62 + alphabet.indexOf(digit);

@@ -7,41 +7,47 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { changedApiKeys, findApiKey, type KeyChanges, noteApiKeysUsed, type StoredKey } from './api-keys.ts';
 
-/** A key in the cache of this process. */
+/** A cached key. */
 export interface KnownKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
-  /** Null for an ordinary key. */
+  /** Null for a regular key. */
   readonly browserOrigins: readonly string[] | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
   readonly limits: OrganisationLimits;
   readonly quota: Quota | undefined;
-  /** On this process's monotonic clock, so changing the system clock cannot extend it. */
+  /**
+   * The time on this process's monotonic clock at which the key expires. Changing the system clock therefore cannot
+   * extend the key's life.
+   */
   readonly endsMs: number;
 }
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
-  /** The entry expires then; set to 0 when the key has changed. */
+  /** The time at which the entry expires. It is set to 0 when the key has changed. */
   untilMs: number;
   isPending: boolean;
-  /** Undefined until the key has been found; keys that are not found are not cached. */
+  /** Undefined until the key has been found. Keys that are not found are not cached. */
   organisationId: string | undefined;
   notedMs: number;
 }
 
 /**
- * Caches keys, so that a request needs no query for its key. A poll every two seconds reports changed keys, which are
- * looked up again at their next use. If the poll has failed for four seconds, every key is looked up. Keys that were
- * not found are not cached.
+ * Caches keys, so that a request needs no query for its key. A poll every two seconds finds changed keys, which are
+ * then looked up again when they are next used. If polling has failed for four seconds, every key is looked up. Keys
+ * that were not found are not cached.
  */
 export class KnownKeys {
   readonly #pool: Pool;
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
-  /** One fewer than there are connections, so the poll never waits for look-ups. */
+  /**
+   * The queue for lookups. It runs one lookup fewer than there are connections, so that the poll never waits for
+   * lookups.
+   */
   readonly #turns = new FairQueue({
     atOnce: limits.keyConnectionsMax - 1,
     waitingMax: limits.keyLookUpsWaitingMax,
@@ -50,13 +56,13 @@ export class KnownKeys {
   #server: string | undefined;
   readonly #onOtherServer: () => void;
   readonly #onOrganisations: (changed: ReadonlySet<string>) => void;
-  /** The changes of the last poll, which the next may report again. */
+  /** The changes that the last poll returned. The next poll may return them again. */
   #reported: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
   #hits = 0;
   #misses = 0;
 
-  /** The pool is for keys alone: queued behind uploads, the poll would come too late. */
+  /** The pool must be used only for keys. If the poll were queued behind uploads, it would be late. */
   constructor(
     pool: Pool,
     onOtherServer = () => {},
@@ -67,22 +73,22 @@ export class KnownKeys {
     this.#onOrganisations = onOrganisations;
   }
 
-  /** Cache hits, cache misses, and the age of the last poll. */
+  /** The numbers of cache hits and misses, and the age of the last poll. */
   get state(): { readonly hits: number; readonly misses: number; readonly changesAgeMs: number } {
     return { hits: this.#hits, misses: this.#misses, changesAgeMs: performance.now() - this.#askedMs };
   }
 
-  /** Time since the last successful poll; 0 before the first. */
+  /** The time since the last successful poll, or 0 before the first poll. */
   get stalledMs(): number {
     return Number.isFinite(this.#askedMs) ? performance.now() - this.#askedMs : 0;
   }
 
-  /** Calls `mayLookUp` before a query, which throws to refuse it. */
+  /** Returns the key if it exists. `mayLookUp` is called before a query, and may throw to prevent the query. */
   find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() >= entry.untilMs) return this.#lookUp(keyId, mayLookUp);
-    // Shares a look-up that is under way, whoever started it; unless it was refused for too many failures, which says
-    // nothing about this caller.
+    // Share any caller's pending lookup, unless it was refused because of too many failures. That limit may not apply
+    // to this caller.
     if (entry.isPending) {
       return entry.found.catch(async (error: unknown) => {
         if (!(error instanceof RequestError) || error.code !== 'too_many_failed_keys') throw error;
@@ -92,19 +98,19 @@ export class KnownKeys {
     }
     if (performance.now() - this.#askedMs >= limits.keyChangesUnknownMs)
       return this.#lookUp(keyId, mayLookUp);
-    // Moves it to the end: the first entry is the one used longest ago.
+    // Move the entry to the end, so that the first entry is the least recently used.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     this.#hits++;
     return entry.found;
   }
 
-  /** Whether this key was found before, valid or not, even if its entry has expired. */
+  /** Returns whether this key was found before, valid or not, even if its entry has expired. */
   has(keyId: string): boolean {
     return this.#entries.get(keyId)?.organisationId !== undefined;
   }
 
-  /** Queues the time of use to be written with the next poll, at most once a minute per key. */
+  /** Queues the time of use, at most once a minute per key. The next poll writes it to the database. */
   noteUse(keyId: string): void {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() - entry.notedMs < limits.keyUseNotedMs) return;
@@ -112,7 +118,7 @@ export class KnownKeys {
     this.#used.add(keyId);
   }
 
-  /** Starts polling for changes; returns a function that stops it. */
+  /** Starts polling for changes and returns a function that stops it. */
   watch(onError: (error: unknown) => void, onAnswer = () => {}): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal, onError, onAnswer);
@@ -140,7 +146,7 @@ export class KnownKeys {
 
   #lookUp(keyId: string, mayLookUp: () => Promise<void>): Promise<KnownKey | undefined> {
     this.#misses++;
-    // All look-ups share one queue: whose key it is is not known yet.
+    // All lookups share one queue, because the key's organisation is not known yet.
     const found = this.#turns.take('', async () => {
       await mayLookUp();
       const stored = await findApiKey(this.#pool, keyId);
@@ -154,7 +160,8 @@ export class KnownKeys {
       organisationId: before?.organisationId,
       notedMs: before?.notedMs ?? Number.NEGATIVE_INFINITY,
     };
-    // Stored before the answer arrives: a change reported meanwhile must find and expire it.
+    // The entry is stored before the response arrives, so that a change reported in the meantime finds the entry and
+    // expires it.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     const settle = (organisationId: string | undefined) => {
@@ -178,7 +185,7 @@ export class KnownKeys {
     const askedMs = performance.now();
     const changes = await changedApiKeys(this.#pool, this.#since);
     const { upTo, server, keys, organisations } = changes;
-    // A server that was restored or took over may lack the last commits, and a pooler hides the change of connection.
+    // A restored or promoted server may lack the latest commits, and a pooler hides that the connection has changed.
     const isOther = this.#server !== undefined && server !== this.#server;
     this.#server = server;
     if (isOther) this.#onOtherServer();
@@ -207,7 +214,7 @@ export class KnownKeys {
   }
 }
 
-/** The ids whose last change is not the one reported before. */
+/** Returns the ids whose latest change differs from the last reported one. */
 function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): Set<string> {
   return new Set([...now].flatMap(([id, changedIn]) => (before.get(id) === changedIn ? [] : id)));
 }

@@ -1,7 +1,10 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Pool } from '../postgres/pool.ts';
 
-/** Signs the cursors of an organisation for one purpose: a cursor of another organisation or purpose does not verify. */
+/**
+ * Signs an organisation's cursors for one purpose. A cursor from another organisation or for another purpose does not
+ * verify.
+ */
 export class CursorSigner {
   readonly #key: KeyObject;
   readonly #scope: string;
@@ -11,7 +14,7 @@ export class CursorSigner {
     this.#scope = scope;
   }
 
-  /** The first 132 bits, which are 22 characters of base64url. */
+  /** Returns the first 132 bits of the signature as 22 characters of base64url. */
   sign(text: string): string {
     return createHmac('sha256', this.#key).update(`${this.#scope} ${text}`).digest('base64url').slice(0, 22);
   }
@@ -23,8 +26,9 @@ export class CursorSigner {
 }
 
 /**
- * The key for cursors that only the server may make: they contain numbers that a query trusts. It is in the database, so all
- * processes have the same one, and is read once, so a forged cursor costs no query.
+ * Provides the key that signs cursors. Only the server may create these cursors, because they contain numbers that a
+ * query trusts. The key is stored in the database, so all processes share it. It is read only once, so a forged cursor
+ * costs no query.
  */
 export class SignedCursors {
   readonly #pool: Pool;
@@ -34,13 +38,16 @@ export class SignedCursors {
     this.#pool = pool;
   }
 
-  /** In the admin API the organisation may be 'all'. */
-  async for(organisationId: string, purpose: 'feed' | 'replay' | 'report' | 'audit'): Promise<CursorSigner> {
+  /** Returns a signer for an organisation. In the admin API, the organisation may be 'all'. */
+  async for(
+    organisationId: string,
+    purpose: 'feed' | 'replay' | 'report' | 'lake' | 'audit',
+  ): Promise<CursorSigner> {
     this.#key ??= this.#read();
     return new CursorSigner(await this.#key, `${purpose} ${organisationId}`);
   }
 
-  /** Another server answers, whose database may have another key. */
+  /** Forgets the key. Called when another server responds, because its database may have a different key. */
   forget(): void {
     this.#key = undefined;
   }

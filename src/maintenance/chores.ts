@@ -1,4 +1,4 @@
-// maintenance/: everything that runs in the background, by one elected process.
+// maintenance/: all background work, which runs in one elected process.
 
 import { collectForAll } from '../access/collect.ts';
 import { expireCollected } from '../access/expire-collected.ts';
@@ -10,6 +10,7 @@ import { sweepErasures } from '../erasure/sweep/sweep.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
+import { lakeLag } from '../lake/lake-progress.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -31,7 +32,7 @@ import { Suppressions } from '../suppression/suppressions.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
 
-/** Counts for the leader's metrics, over all organisations. */
+/** Returns the chores that count all organisations for the leader's metrics. */
 export function counting(
   pool: Pool,
   config: Pick<Config, 'changesKeptDays' | 'deletedOrganisationsKeptDays'>,
@@ -40,25 +41,25 @@ export function counting(
   return [
     {
       name: 'count rejections',
-      // It reads a few rows per organisation.
+      // This chore reads a few rows per organisation.
       everyMs: limits.maintenanceIntervalMs,
       run: async () => report({ rejectionsOpen: await countAllRejections(pool) }),
     },
     {
       name: 'count partitions ahead',
-      // It reads one row, and an alert must not last an hour after the partitions were made.
+      // This chore reads one row, and the alert should end soon after the partitions have been created.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
     },
     {
       name: 'count expiring keys',
-      // It reads each key once, and the alert should end soon after a client has changed to another key.
+      // This chore reads each key once, and the alert should end soon after a client has switched to another key.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
     },
     {
       name: 'count waiting work',
-      // It reads that work alone.
+      // This chore reads only the unfinished work.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ work: await waitingWork(pool, config) }),
     },
@@ -72,10 +73,19 @@ export function counting(
       everyMs: limits.reportIntervalMs,
       run: async () => report({ reportLagSeconds: (await reportLagMs(pool, config)) / 1_000 }),
     },
+    {
+      name: 'measure the lake',
+      // This chore runs one query for all organisations with a lake.
+      everyMs: limits.reportIntervalMs,
+      run: async () => report({ lake: await lakeLag(pool) }),
+    },
   ];
 }
 
-/** The settings that maintenance needs: how long receipts, changes and deleted organisations are kept, and a statement may take. */
+/**
+ * The maintenance settings, which are the statement timeout and how long receipts, changes and deleted organisations
+ * are kept.
+ */
 export type MaintenanceConfig = Pick<
   Config,
   | 'receiptsKeptDays'
@@ -85,14 +95,14 @@ export type MaintenanceConfig = Pick<
   | 'erasureKeys'
 >;
 
-/** The partitions of the coming days and weeks. */
+/** Creates the partitions for the coming days and weeks. */
 export async function makeAllPartitions(pool: Pool): Promise<void> {
   await makePartitions(pool, 'ensure_interaction_partitions', limits.interactionDaysAhead);
   await makePartitions(pool, 'ensure_weekly_partitions', limits.weeklyPartitionsAhead);
   await makePartitions(pool, 'ensure_change_partitions', limits.changeDaysAhead);
 }
 
-/** Everything that runs in the background. */
+/** Returns the maintenance chores. `counting` returns the chores that count for metrics. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   const { receiptsKeptDays: daysKept, changesKeptDays } = config;
   const hourly = limits.maintenanceIntervalMs;
@@ -180,7 +190,7 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   ];
 }
 
-/** What takes long because there is much of it. */
+/** Returns the chores that can take a long time if there is a lot of data. */
 function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
   const loop = 'old data';
   const everyMs = limits.maintenanceIntervalMs;

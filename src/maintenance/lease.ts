@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** Elects one process among all that use the database. The lease of a killed process expires. */
+/** Elects one of the processes that use the database. If a process is killed, its lease expires. */
 export class Lease {
   readonly #pool: Pool;
   readonly #name: string;
   readonly #holder = randomUUID();
-  /** On this process's monotonic clock, counted from before the query, so never later than in PostgreSQL. */
+  /**
+   * The end of the lease on this process's monotonic clock. It is counted from before the query, so it is never later
+   * than in PostgreSQL.
+   */
   #heldUntilMs = 0;
 
   constructor(pool: Pool, name: string) {
@@ -19,7 +22,7 @@ export class Lease {
     return performance.now() < this.#heldUntilMs;
   }
 
-  /** Takes the lease if nobody has it, or renews it if we do. */
+  /** Takes the lease if it is free, or renews it if we hold it. */
   async renew(): Promise<void> {
     const askedMs = performance.now();
     const { rowCount } = await this.#pool.query(
@@ -31,7 +34,7 @@ export class Lease {
     this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
   }
 
-  /** Lets another process take over without waiting for the lease to expire. */
+  /** Releases the lease, so that another process can take over without waiting for it to expire. */
   async release(): Promise<void> {
     this.#heldUntilMs = 0;
     await this.#pool.query('update leases set ends_at = now() where name = $1 and holder = $2', [

@@ -3,19 +3,25 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { Lease } from './lease.ts';
 
-/** A task that one process runs regularly. Two may run it for a moment, and it must tolerate that. */
+/** A task that one process runs regularly. It must tolerate running in two processes for a short time. */
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
-  /** Long chores have a loop, so that the others do not wait for them. Those of one loop run one after the other. */
+  /**
+   * The loop that the chore runs in. Long chores have their own loop, so that other chores do not wait for them. The
+   * chores in a loop run one after another.
+   */
   readonly loop?: string;
-  /** Ends early if the process is stopping; the next leader does the rest. After 'more' it runs again when the others have. */
+  /**
+   * Runs the chore. It returns early if the process is stopping, and the next leader does the rest. If it returns
+   * 'more', it runs again after the other chores.
+   */
   run(stopping?: AbortSignal): Promise<unknown>;
 }
 
 export interface MaintenanceLog {
   elected(): void;
-  /** The election succeeded, so the database can be used. */
+  /** Called when the election has succeeded, which shows that the database can be used. */
   held(): void;
   done(chore: string): void;
   failed(chore: string, error: unknown): void;
@@ -27,8 +33,8 @@ export interface Maintenance {
 }
 
 /**
- * Runs the chores while this process is the leader, each loop alongside the others. The lease has a pool that no chore uses:
- * otherwise slow chores could keep it from being renewed.
+ * Runs the chores while this process is the leader, with all loops in parallel. The lease has its own pool, because
+ * otherwise slow chores could prevent its renewal.
  */
 export function startMaintenance(
   leasePool: Pool,
@@ -75,7 +81,7 @@ async function keepWorking(
 ): Promise<void> {
   const dueMs = new Map<Chore, number>();
   while (!stopping.aborted) {
-    // A new leader runs everything, because it does not know what the previous one has done.
+    // A new leader runs everything, because it does not know which chores the previous leader has run.
     if (!lease.isHeld) dueMs.clear();
     for (const chore of chores) {
       if (!lease.isHeld || stopping.aborted || performance.now() < (dueMs.get(chore) ?? 0)) continue;

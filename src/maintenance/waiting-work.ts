@@ -4,7 +4,9 @@ import type { Pool } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-/** Work that is done in steps and is not finished, for metrics. Each statement reads an index with nothing else in it. */
+/**
+ * Returns the unfinished stepwise work, for metrics. Each statement reads an index that contains only unfinished work.
+ */
 export async function waitingWork(
   pool: Pool,
   { deletedOrganisationsKeptDays }: Pick<Config, 'deletedOrganisationsKeptDays'>,
@@ -15,14 +17,21 @@ export async function waitingWork(
       `select count(*)::integer as waiting, min(erasure_id::text) as oldest
        from erasures where state in ('pending', 'running')`,
     ),
-    // An organisation that is being removed has no tenant any more.
+    // The time is measured from the end of the sweep, because the lake's files cannot be rewritten earlier.
+    'lake erasures': await due(
+      pool,
+      `select count(*)::integer as waiting, ${secondsSince('min(swept_at)')}
+       from erasures where lake_state in ('pending', 'running')`,
+    ),
+    // An organisation that is being removed no longer has a row in `tenants`.
     'access requests': await requested(
       pool,
       `select count(*)::integer as waiting, min(a.access_request_id::text) as oldest
        from access_requests a join tenants o on o.organisation_id = a.organisation_id
        where a.state in ('pending', 'running')`,
     ),
-    // Below, a cluster reads what has an offset in a statement of its own, and joins it with the table of the coordinator.
+    // In the statements below, a cluster runs the subquery with an offset separately, and joins its result with the
+    // table on the coordinator.
     retention: await due(
       pool,
       `select count(distinct organisation_id)::integer as waiting, ${secondsSince('min(p.waiting_since)')}
@@ -45,7 +54,10 @@ export async function waitingWork(
   };
 }
 
-/** Their ids are UUIDv7: the time of the request. */
+/**
+ * Returns the state of work that is identified by request ids. These are UUIDv7, so they contain the time of the
+ * request.
+ */
 async function requested(pool: Pool, text: string): Promise<WaitingWork> {
   const statement = { text, values: [] };
   const { waiting, oldest } = await queryRow<{ waiting: number; oldest: string | null }>(pool, statement);

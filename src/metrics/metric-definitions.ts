@@ -1,131 +1,169 @@
-// metrics/: what a process tells Prometheus about itself. No label grows with the number of organisations.
+// metrics/: each process's Prometheus metrics. No label grows with the number of organisations.
 
 export interface DescribedMetric {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  /** Only for histograms. */
+  /** Set only for histograms. */
   readonly buckets?: readonly number[];
 }
 
 const requestBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
 const statementBuckets = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 10];
 
-/** All our own metrics. docs/metrics.md is generated from this table. */
+/** All metrics that we define. docs/operating/metrics.md is generated from this table. */
 export const described = {
   buildInfo: gauge(
     'build_info',
-    'Always 1; the labels say which version runs on which Node.',
+    'Always 1. The labels contain the versions of Intake and Node.',
     'version',
     'node',
   ),
-  ready: gauge('ready', '1 if `/health/ready` answers 200, 0 if it does not; at most one scrape old.'),
-  requests: counter('requests_total', 'Requests answered, without health probes.', 'operation', 'status'),
+  ready: gauge(
+    'ready',
+    '1 if `/health/ready` returns 200, otherwise 0. The value is at most one scrape old.',
+  ),
+  requests: counter('requests_total', 'Answered requests, except health checks.', 'operation', 'status'),
   requestSeconds: histogram(
     'request_duration_seconds',
-    'From the headers of a request to the end of its answer.',
+    "Time from receiving a request's headers to the end of its response.",
     requestBuckets,
     'operation',
   ),
   errors: counter(
     'request_errors_total',
-    'Requests refused as a whole, without health probes, by the `code` of the answer. `too_many_requests`, `too_many_failed_keys` and `overloaded` are limits that were hit.',
+    'Refused requests by the `code` in the response, except health checks. `too_many_requests`, `too_many_failed_keys` and `overloaded` mean that a limit was hit.',
     'code',
   ),
   records: counter(
     'records_total',
-    'Records of uploads and replays, by what became of them; `repeated` were answered from a receipt. Dry runs do not count.',
+    'Uploaded and replayed records by outcome, except dry runs. The outcome `repeated` means that the record was answered from a receipt.',
     'operation',
     'outcome',
   ),
   batchSeconds: histogram(
     'batch_duration_seconds',
-    'Storing a batch of an upload, retries included.',
+    'Time to store one batch of an upload, including retries.',
     requestBuckets,
   ),
   statementSeconds: histogram(
     'statement_duration_seconds',
-    'A prepared statement or COMMIT, from when it is sent to its result.',
+    'Time from sending a prepared statement or COMMIT to receiving its result.',
     statementBuckets,
     'statement',
   ),
   flushRows: histogram(
     'interaction_flush_rows',
-    'Interactions that were written together.',
+    'Number of interactions that were written in one flush.',
     [1, 5, 25, 100, 250, 500],
   ),
-  interactionsWaiting: gauge('interactions_waiting', 'Interactions in the queue or being written.'),
-  changeStreams: gauge('change_streams', 'Open streams of the change feed.'),
+  interactionsWaiting: gauge('interactions_waiting', 'Interactions that are queued or being written.'),
+  changeStreams: gauge('change_streams', 'Open change feed streams.'),
   poolInUse: gauge(
     'pool_connections_in_use',
-    'Connections to PostgreSQL in use, in a cluster to all nodes.',
+    'Connections to PostgreSQL that are in use. In a cluster, the sum over all nodes.',
     'pool',
   ),
-  poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and free.', 'pool'),
-  poolMax: gauge('pool_connections_max', 'Connections to PostgreSQL there can be.', 'pool'),
-  poolWaiting: gauge('pool_waiting', 'Requests that wait for a connection.', 'pool'),
+  poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and idle.', 'pool'),
+  poolMax: gauge('pool_connections_max', 'Maximum number of connections to PostgreSQL.', 'pool'),
+  poolWaiting: gauge('pool_waiting', 'Requests that are waiting for a connection.', 'pool'),
   nodeDetours: counter(
     'node_detours_total',
-    'In a cluster, requests that went through the coordinator because this process cannot connect to their worker.',
+    'Requests that the coordinator of a cluster relayed because this process could not connect to the worker.',
     'worker',
   ),
-  keyLookUps: counter('key_lookups_total', 'Keys asked for, found in the cache or looked up.', 'result'),
+  keyLookUps: counter(
+    'key_lookups_total',
+    'Key lookups. The result is `hit` if the key was cached, and `miss` if PostgreSQL was queried.',
+    'result',
+  ),
   keyChangesAge: gauge(
     'key_changes_age_seconds',
-    'Since the poll for changed keys last succeeded. From 4 on no cached key is trusted.',
+    'Time since the last successful poll for changed keys. After 4 seconds, cached keys are no longer trusted.',
   ),
   stalled: gauge(
     'stalled_seconds',
-    'For how long something has waited and nothing has ended; from 8 on the process is not ready.',
+    'Time for which tasks have been waiting and none has finished. After 8 seconds, the process is not ready.',
     'part',
   ),
-  redisUp: gauge('redis_up', 'With `REDIS_URL`: 1 if processes count limits together, 0 if Redis is away.'),
-  bytesInFlight: gauge('bytes_in_flight', 'Bytes of bodies and answers in memory.'),
-  bytesInFlightMax: gauge('bytes_in_flight_max', 'What they may be: BYTES_IN_FLIGHT_MAX.'),
-  leader: gauge('maintenance_leader', '1 in the process that does the maintenance.'),
+  redisUp: gauge(
+    'redis_up',
+    '1 if this process counts rate limits in Redis, 0 if Redis cannot be reached. Exists only with `REDIS_URL`.',
+  ),
+  bytesInFlight: gauge('bytes_in_flight', 'Size of the request and response bodies in memory.'),
+  bytesInFlightMax: gauge(
+    'bytes_in_flight_max',
+    'Maximum of `intake_bytes_in_flight`, from `BYTES_IN_FLIGHT_MAX`.',
+  ),
+  leader: gauge('maintenance_leader', '1 in the process that does the maintenance, 0 in all others.'),
   choreSuccess: gauge(
     'maintenance_last_success_timestamp_seconds',
-    'When this process last finished a chore.',
+    'Time at which this process last finished the chore.',
     'chore',
   ),
   choreFailures: counter(
     'maintenance_failures_total',
-    'Chores that failed and will be tried again.',
+    'Failed runs of the chore. The chore runs again later.',
     'chore',
   ),
   partitionsAhead: gauge(
     'partitions_ahead_days',
-    'Days for which there are partitions of interactions, as the leader last saw.',
+    'Number of days in the future for which partitions for interactions exist, as last seen by the leader.',
   ),
-  rejectionsOpen: gauge('rejections_open', 'Rejections of all organisations, as the leader last counted.'),
+  rejectionsOpen: gauge('rejections_open', "All organisations' rejections, as last counted by the leader."),
   keysExpiring: gauge(
     'keys_expiring',
-    'API keys in use that expire within 7 days and have no successor in use, as the leader last counted.',
+    'API keys in use that expire within 7 days and have no successor in use, as last counted by the leader.',
   ),
   workWaiting: gauge(
     'work_waiting',
-    'Work that maintenance does in steps and has not finished, as the leader last counted: erasures, access requests, organisations with expired data (`retention`), and deleted organisations that can no longer be restored (`removals`).',
+    'Unfinished background work, as last counted by the leader: `erasures`, erasures that `intake-server lake` has not yet applied to files (`lake erasures`), `access requests`, organisations with expired data (`retention`), and deleted organisations that can no longer be restored (`removals`).',
     'work',
   ),
   workOldest: gauge(
     'work_oldest_seconds',
-    'For how long the oldest of it has waited: since it was requested or became due. A removal counts from its last step, because a large one takes days.',
+    'Time since the oldest unfinished work was requested or became due. For a removal, it is the time since the last step, because a large removal takes days.',
     'work',
   ),
   quotasNearlyUsed: gauge(
     'quotas_nearly_used',
-    'Organisations that have used 80 % of a quota or more, as the leader last measured.',
+    'Organisations that have used at least 80 % of a quota, as last measured by the leader.',
   ),
   quotasUsedUp: gauge(
     'quotas_used_up',
-    'Those of them that have used all of a quota: their uploads and interactions are refused.',
+    'Organisations that have used up a quota. Their uploads and interactions are refused.',
   ),
   reportLag: gauge(
     'report_lag_seconds',
-    'Age of the oldest change that a report on recommendations has not counted, as the leader last saw.',
+    'Age of the oldest change that a report on recommendations has not counted, as last seen by the leader.',
   ),
-  certificateExpires: gauge('certificate_expiry_timestamp_seconds', 'When the TLS certificate expires.'),
+  lakeLag: gauge(
+    'lake_lag_seconds',
+    "Age of the oldest change that is missing from its organisation's lake, as last seen by the leader. Up to `LAKE_DELAY_SECONDS` is normal.",
+  ),
+  lakesCopying: gauge(
+    'lakes_copying',
+    'Organisations whose stored data is being copied to their lake, as last seen by the leader. `intake_lake_lag_seconds` does not include them.',
+  ),
+  lakeRows: counter(
+    'lake_rows_total',
+    "Rows that `intake-server lake` has read from the change log or from stored data, and passed to the lake's tables.",
+    'source',
+  ),
+  lakeFailures: counter(
+    'lake_failures_total',
+    'Failed steps of `intake-server lake`. They are repeated later.',
+    'step',
+  ),
+  lakeSlots: gauge(
+    'lake_slots',
+    'Number of slots that this process holds. Each organisation belongs to one of 64 slots, and the process writes the lakes of its slots.',
+  ),
+  certificateExpires: gauge(
+    'certificate_expiry_timestamp_seconds',
+    'Time at which the TLS certificate expires.',
+  ),
 } as const satisfies Record<string, DescribedMetric>;
 
 function counter(name: string, help: string, ...labels: string[]) {

@@ -9,10 +9,10 @@ import {
 import { type DescribedMetric, described } from './metric-definitions.ts';
 import { statementLabel } from './statement-label.ts';
 
-/** Read at each scrape. */
+/** The values that are read at each scrape. */
 export interface Sources {
   readonly pools: Readonly<Record<string, PoolState>>;
-  /** Requests queue in front of their pool, where organisations take turns. */
+  /** The number of requests in the fair queue in front of the pool. */
   readonly waitingForConnection: () => number;
   readonly interactionsWaiting: () => number;
   readonly changeStreams: () => number;
@@ -22,7 +22,7 @@ export interface Sources {
   readonly bytesInFlightMax: number;
   readonly keys: () => { readonly hits: number; readonly misses: number; readonly changesAgeMs: number };
   readonly isLeader: () => boolean;
-  /** Undefined without Redis. */
+  /** Returns undefined if Redis is not configured. */
   readonly isRedisUp: () => boolean | undefined;
   readonly certificateExpires: () => Date | undefined;
 }
@@ -34,9 +34,9 @@ interface PoolState {
   readonly options: { readonly max: number };
 }
 
-/** The part of a request's log line that is counted. */
+/** The fields of a request's log line that are counted. */
 export interface AnsweredRequest {
-  /** Undefined if no operation was reached. */
+  /** Undefined if the request did not reach an operation. */
   readonly operation_id: string | undefined;
   readonly status: number;
   readonly code: string | undefined;
@@ -45,22 +45,28 @@ export interface AnsweredRequest {
   readonly counts: object | undefined;
 }
 
-/** Work of one kind that maintenance does in steps, over all organisations. */
+/** The state of one kind of stepwise maintenance work, summed over all organisations. */
 export interface WaitingWork {
   readonly waiting: number;
-  /** 0 if nothing waits. */
+  /** 0 if nothing is waiting. */
   readonly oldestSeconds: number;
 }
 
-/** What the leader counts, over all organisations. */
+/** Totals over all organisations, counted by the leader. */
 export interface Counted {
   readonly rejectionsOpen?: number;
   readonly partitionsAheadDays?: number;
   readonly reportLagSeconds?: number;
+  readonly lake?: { readonly lagSeconds: number; readonly copying: number };
   readonly keysExpiring?: number;
   readonly work?: Readonly<Record<string, WaitingWork>>;
-  /** Organisations that have used most of a quota, and those that have used all of it. */
+  /** How many organisations have used most of a quota, and how many have used all of it. */
   readonly quotas?: { readonly near: number; readonly full: number };
+}
+
+export interface Exposition {
+  readonly type: string;
+  readonly text: string;
 }
 
 type Label = string | number;
@@ -73,6 +79,8 @@ const countedByLeader = [
   described.workOldest,
   described.quotasNearlyUsed,
   described.quotasUsedUp,
+  described.lakeLag,
+  described.lakesCopying,
 ];
 
 export class Metrics {
@@ -97,7 +105,8 @@ export class Metrics {
 
   answered(request: AnsweredRequest, durationMs: number): void {
     const { operation_id: operation = 'none', status, code, dry_run, counts } = request;
-    // A probe that finds a process unready is not a request that failed: if only probes arrive, half of them would be errors.
+    // A probe that finds a process not ready is not a failed request. If such probes counted as failed requests, half
+    // of the requests would be errors while only probes arrive.
     if (operation.startsWith('health-')) return;
     this.#count(described.requests, 1, operation, status);
     this.#observe(described.requestSeconds, durationMs / 1_000, operation);
@@ -133,7 +142,7 @@ export class Metrics {
 
   counted(counted: Counted): void {
     const { rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring } = counted;
-    const { work = {}, quotas } = counted;
+    const { work = {}, quotas, lake } = counted;
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
     if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
@@ -142,16 +151,38 @@ export class Metrics {
       this.#set(described.workWaiting, waiting, kind);
       this.#set(described.workOldest, oldestSeconds, kind);
     }
-    if (quotas === undefined) return;
-    this.#set(described.quotasNearlyUsed, quotas.near);
-    this.#set(described.quotasUsedUp, quotas.full);
+    if (quotas !== undefined) {
+      this.#set(described.quotasNearlyUsed, quotas.near);
+      this.#set(described.quotasUsedUp, quotas.full);
+    }
+    if (lake === undefined) return;
+    this.#set(described.lakeLag, lake.lagSeconds);
+    this.#set(described.lakesCopying, lake.copying);
   }
 
-  /** In Prometheus' text format. */
-  async exposition(sources: Sources): Promise<{ readonly type: string; readonly text: string }> {
+  lakeStepped(source: string, rows: number): void {
+    this.#count(described.lakeRows, rows, source);
+  }
+
+  lakeFailed(step: string): void {
+    this.#count(described.lakeFailures, 1, step);
+  }
+
+  /** Returns the metrics of a process that writes lakes. */
+  async lakeExposition(slots: number): Promise<Exposition> {
+    this.#set(described.lakeSlots, slots);
+    return this.#text();
+  }
+
+  /** Returns the metrics in Prometheus's text format. */
+  async exposition(sources: Sources): Promise<Exposition> {
     const isReady = await sources.isReady();
     this.#set(described.ready, isReady ? 1 : 0);
     this.#read(sources);
+    return this.#text();
+  }
+
+  async #text(): Promise<Exposition> {
     return { type: this.#registry.contentType, text: await this.#registry.metrics() };
   }
 
@@ -175,7 +206,7 @@ export class Metrics {
     this.#set(described.bytesInFlight, sources.bytesInFlight());
     this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
     this.#set(described.leader, sources.isLeader() ? 1 : 0);
-    // Values from when this process was the leader are out of date.
+    // Values that were counted while this process was the leader are out of date.
     if (!sources.isLeader()) for (const metric of countedByLeader) this.#remove(metric);
     const isRedisUp = sources.isRedisUp();
     if (isRedisUp !== undefined) this.#set(described.redisUp, isRedisUp ? 1 : 0);
@@ -193,7 +224,7 @@ export class Metrics {
 
   #remove(metric: DescribedMetric): void {
     const gauge = this.#gauges.get(metric);
-    // The library's reset sets a gauge without labels to 0.
+    // The library's reset sets a gauge without labels to 0 instead of removing it.
     if (metric.labels.length === 0) gauge?.remove();
     else gauge?.reset();
   }
@@ -203,7 +234,10 @@ export class Metrics {
   }
 }
 
-/** The library starts a gauge without labels at 0; for the certificate's expiry that would be a false alarm. */
+/**
+ * Creates a gauge without a value. The library initialises a gauge without labels to 0, which would raise a false alarm
+ * about the certificate's expiry.
+ */
 function emptyGauge(options: GaugeConfiguration<string>): Gauge {
   const gauge = new Gauge(options);
   if (options.labelNames?.length === 0) gauge.remove();

@@ -1,4 +1,4 @@
-// moving/: takes an organisation out of a service as files, and into another.
+// moving/: exports an organisation from one service to files, and imports the files into another service.
 
 import { version } from '../config.ts';
 import { RequestError } from '../errors.ts';
@@ -13,26 +13,26 @@ import { uuidFloor } from '../registry/uuid-v7.ts';
 import type { MovePools } from './export-organisation.ts';
 import { type Manifest, MoveRefused } from './manifest.ts';
 
-/** An import that was begun. All its receipts have ids of the millisecond in which it was. */
+/** An import that has started. All its receipt ids contain the millisecond in which it started. */
 export interface BegunImport {
   readonly organisationId: string;
   readonly beganMs: number;
   readonly isContinued: boolean;
 }
 
-/** Whose receipts they are; not the id of a key. */
+/** The key id in an import's receipts. No real key has this id. */
 export const importKeyId = 'import';
 
 interface ImportAsked {
   readonly slug: string;
   readonly manifest: Manifest;
-  /** Of the manifest: it identifies the export. */
+  /** The hash of the manifest, which identifies the export. */
   readonly sha256: string;
 }
 
 /**
- * Creates the organisation, or takes an empty one, and notes the import in the audit log. If the last note is of the same
- * export, that import continues. Undefined if it is finished.
+ * Creates the organisation or uses an empty one, and records the import in the audit log. If the organisation's last audit
+ * entry is about the same export, continues that import. Returns undefined if that import is already finished.
  */
 export async function beginImport(
   { serving, admin }: MovePools,
@@ -49,7 +49,7 @@ export async function beginImport(
     const isSame = last?.details.manifest_sha256 === sha256;
     if (isSame && last.act === 'organisation.imported') return undefined;
     const lastMs = last ? Date.parse(last.at) : 0;
-    // One that was begun a moment ago may be running, and have stored nothing yet.
+    // A recent import may still be running although it has not stored anything yet.
     const isRecent = lastMs > Date.now() - limits.idempotencyKeyLifeMs;
     if (isSame && (isRecent || isFilled)) {
       if (isFilled && !(await hasReceipts(serving, organisationId, lastMs))) throw receiptsGone(slug);
@@ -57,7 +57,7 @@ export async function beginImport(
     }
     if (isFilled)
       throw new MoveRefused(
-        `the organisation "${slug}" has data already; import into an organisation that is new or empty`,
+        `the organisation "${slug}" already has data; import into an organisation that is new or empty`,
       );
     if (isRecent && last?.act === 'organisation.import')
       throw new MoveRefused(
@@ -90,7 +90,7 @@ async function hasData(pool: Pool, organisationId: string): Promise<boolean> {
   const tables = [...resourceTypes.map(tableOf), { name: 'interactions', id: 'interaction_id' }];
   for (const { name, id } of tables) {
     const { found } = await queryRow<{ found: number }>(pool, {
-      // With exists, PostgreSQL may read the rows of all organisations to find that this one has none.
+      // With `exists`, PostgreSQL may read all organisations' rows to find out that this organisation has no rows.
       text: `
         select count(*)::integer as found
         from (select from ${name} where organisation_id = $1 order by ${id} limit 1) as first`,
@@ -106,7 +106,9 @@ export interface Imported {
   readonly failed: number;
 }
 
-/** What the receipts of an import say. They are in one partition, and dropped together. */
+/**
+ * Reads an import's progress from its receipts. All of these receipts are in one partition, so they are dropped together.
+ */
 export async function importedSoFar(
   pool: Pool,
   { organisationId, beganMs }: Pick<BegunImport, 'organisationId' | 'beganMs'>,
@@ -122,14 +124,17 @@ async function hasReceipts(pool: Pool, organisationId: string, beganMs: number):
   return (await importedSoFar(pool, { organisationId, beganMs })).requests > 0;
 }
 
-/** Without them nobody knows which interactions are stored. */
+/**
+ * Returns the error for an import whose receipts are gone. Without the receipts, it is unknown which interactions are
+ * stored.
+ */
 function receiptsGone(slug: string): MoveRefused {
   return new MoveRefused(
     `the import into "${slug}" was begun so long ago that its receipts are gone; import under another slug`,
   );
 }
 
-/** The import is complete: running it again does nothing. */
+/** Marks the import as complete. After that, running the import again does nothing. */
 export async function noteImported(
   admin: Pool,
   by: Operator,

@@ -15,27 +15,27 @@ const newJournalName = `${journalName}.new`;
 const newManifestName = `${manifestName}.new`;
 const ourNames = [journalName, newJournalName, newManifestName];
 
-/** The beginning of an export, which an interrupted one continues from. */
+/** The header of an export. An interrupted export needs it to continue. */
 export interface ExportHead {
   readonly format_version: typeof formatVersion;
   readonly organisation_id: string;
   readonly created_at: string;
   readonly changes_cursor: string;
-  /** The version of the suppressions: it changes when somebody is erased. */
+  /** The suppression version, which changes whenever someone is erased. */
   readonly suppressions_version: number;
 }
 
-/** What is done of a type: a file that is written, or null when everything of the type is. */
+/** A journal entry about a type. It contains a file that was written, or null if the whole type has been written. */
 interface Entry {
   readonly type: UploadType;
   readonly part: Part | null;
-  /** The id of the file's last row. */
+  /** The id of the last row in the file. */
   readonly last: string | null;
 }
 
 /**
- * Notes which files are finished, so that an export that was interrupted continues with the next one. It is deleted when the
- * manifest is written.
+ * Records which files are finished, so that an interrupted export continues with the next file. The journal is deleted
+ * once the manifest is written.
  */
 export class ExportJournal {
   readonly head: ExportHead;
@@ -48,7 +48,7 @@ export class ExportJournal {
     this.#entries = entries;
   }
 
-  /** Continues the export in the folder, or begins one if the folder is empty. */
+  /** Continues the export in the folder, or starts a new one if the folder is empty. */
   static async open(
     folder: string,
     organisationId: string,
@@ -58,19 +58,19 @@ export class ExportJournal {
     const isOurs = (name: string) => ourNames.includes(name) || partPattern.test(name);
     if (names.length > 0 && !(names.includes(journalName) && names.every(isOurs)))
       throw new MoveRefused(
-        `${folder} is not empty; name a folder that is empty or does not exist` +
+        `${folder} is not empty; specify a folder that is empty or does not exist` +
           (names.includes(manifestName) ? ': this one has a finished export' : ''),
       );
     const [head, ...entries] = await readEntries(join(folder, journalName));
     const known = head as unknown as ExportHead | undefined;
     if (known && (known.organisation_id !== organisationId || known.format_version !== formatVersion))
       throw new MoveRefused(
-        `${folder} has the unfinished export of another organisation or version; name an empty folder`,
+        `${folder} has the unfinished export of another organisation or version; specify an empty folder`,
       );
     const finished = new Set(entries.flatMap(({ part }) => part?.file ?? []));
     for (const name of names) if (name !== journalName && !finished.has(name)) await rm(join(folder, name));
     const journal = new ExportJournal(folder, known ?? (await begin()), entries);
-    // Written anew: the last line may be half of one.
+    // The journal is rewritten, because its last line may be incomplete.
     const text = [journal.head, ...entries].map((line) => `${JSON.stringify(line)}\n`).join('');
     await writeFlushed(join(folder, newJournalName), text, 'w');
     await rename(join(folder, newJournalName), join(folder, journalName));
@@ -91,7 +91,7 @@ export class ExportJournal {
     return this.#entries.some((one) => one.type === type && one.part === null);
   }
 
-  /** Where a type continues: how many files it has, and the id of the last row in them. */
+  /** Returns where to continue with a type: the number of files it has, and the last row id in them. */
   reached(type: UploadType): { readonly files: number; readonly last: string | undefined } {
     const written = this.#entries.filter((one) => one.type === type && one.part !== null);
     return { files: written.length, last: written.at(-1)?.last ?? undefined };
@@ -102,7 +102,7 @@ export class ExportJournal {
     this.#entries.push(entry);
   }
 
-  /** Makes the folder a finished export. */
+  /** Turns the folder into a finished export. */
   async finish(manifest: Manifest): Promise<void> {
     const path = join(this.#folder, newManifestName);
     await writeFlushed(path, `${JSON.stringify(manifest, null, 2)}\n`, 'w');
@@ -119,7 +119,7 @@ async function namesIn(folder: string): Promise<string[]> {
     return await readdir(folder);
   } catch (error) {
     throw new MoveRefused(
-      `${folder} cannot be used (${(error as NodeJS.ErrnoException).code}); name another folder`,
+      `${folder} cannot be used (${(error as NodeJS.ErrnoException).code}); specify another folder`,
     );
   }
 }

@@ -15,19 +15,23 @@ import { moveLimits } from './limits.ts';
 import { countsOf, format, formatVersion, type Manifest, MoveRefused } from './manifest.ts';
 import { PartWriter } from './part-writer.ts';
 
-/** The two logins of a move: one reads and stores, the other finds the organisation and writes the audit log. */
+/**
+ * A move uses two database logins. One reads and stores records, and the other finds the organisation and writes the audit
+ * log.
+ */
 export interface MovePools {
   readonly serving: Pool;
   readonly admin: Pool;
 }
 
-/** Called with the number of rows of a type so far. */
+/** Called with the number of rows processed so far for a type. */
 export type Report = (type: UploadType, rows: number) => void;
 
 /**
- * Writes everything that an organisation has stored to a folder. No snapshot is held: for a billion rows it would keep vacuum
- * off all tables for hours, and end with its connection. Instead, types are read before the types that they refer to. Records
- * are never removed, so whatever a row refers to is in the files, and the change feed has what was stored meanwhile.
+ * Writes everything that an organisation has stored to a folder. The export does not use a snapshot. For a billion rows,
+ * holding a snapshot would block vacuum on all tables for hours, and the snapshot would be lost if its connection broke.
+ * Instead, each type is read before the types it refers to. Records are never removed, so the files contain everything
+ * that a row refers to. Everything that is stored during the export is in the change feed.
  */
 export async function exportOrganisation(
   { serving, admin }: MovePools,
@@ -55,7 +59,7 @@ export async function exportOrganisation(
   }));
   const log = (act: string, details: Record<string, unknown>) =>
     inTransaction(admin, (client) => audit(client, by, act, details, { organisationId }));
-  // Before the first row is read: nothing leaves the database without an entry.
+  // Write the audit entry before the first row is read, so that no data leaves the database without one.
   await log('organisation.export', journal.isContinued ? { continued: true } : {});
   for (const type of inOrderOfReference().toReversed())
     if (!journal.isDone(type))
@@ -133,7 +137,10 @@ function linesOf(
   });
 }
 
-/** A restored database may contain people who had been erased; the function then throws with a message for the operator. */
+/**
+ * Throws if the database was restored, because it may contain people who had been erased. The error message is for the
+ * operator.
+ */
 async function refuseRestored(pool: Pool): Promise<void> {
   await pool.query('select keys_can_be_trusted()');
 }
@@ -147,7 +154,7 @@ async function refuseErasing(pool: Pool, organisationId: string): Promise<void> 
     throw new MoveRefused('people are being erased from this organisation; export it when that is done');
 }
 
-/** Files that were written before somebody was erased may have that person in them. */
+/** Throws if people were erased during the export, because files that were already written may contain these people. */
 async function refuseErased(pool: Pool, organisationId: string, { head }: ExportJournal): Promise<void> {
   if ((await suppressionsVersion(pool, organisationId)) !== head.suppressions_version)
     throw new MoveRefused(

@@ -11,8 +11,9 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 const fields = ['interaction_id', ...Object.keys(interaction)].map(quote).join(', ');
 
 /**
- * All interactions after an id, the oldest first, so that they are stored in the order in which they were received. Goes
- * from partition to partition: a query over all of them would be planned for every day each time.
+ * Reads all interactions after an id, oldest first, so that the import stores them in the order in which they were
+ * received. Reads one partition at a time. Otherwise the planner would have to consider every day's partition for each
+ * query.
  */
 export async function* interactionLines(
   pool: Pool,

@@ -1,19 +1,22 @@
-/** The bounds of a move. An import that continues must cut the files as before, so those of a request belong to the format. */
+/**
+ * Limits for exports and imports. When an import continues, it must split the files in the same way as before, so the
+ * request limits are part of the format.
+ */
 export const moveLimits = {
-  /** A file of an export is full after so many rows, or bytes before compression. */
+  /** An export file is full after this many rows, or after this many bytes before compression. */
   partRows: 1_000_000,
   partBytes: 1024 * 1024 * 1024,
-  /** With the last rows, which were read together. */
+  /** The maximum size before compression, including the last rows, which were read together. */
   partBytesMax: 2 * 1024 * 1024 * 1024,
   manifestBytesMax: 16 * 1024 * 1024,
   readBytes: 256 * 1024,
-  /** An import stores so many rows, or bytes, under one receipt. */
+  /** An import stores this many rows, or this many bytes, under one receipt. */
   requestRows: 5_000,
   requestBytes: 8 * 1024 * 1024,
-  /** Longer than any row of an export. */
+  /** The maximum length of a line. No exported row is longer. */
   lineBytesMax: 1024 * 1024,
   requestsAtOnce: 3,
-  /** An import ends when so many rows have failed: the files are not for this service. */
+  /** An import stops when this many rows have failed, because the files are then probably not meant for this service. */
   failedMax: 10_000,
   progressMs: 5_000,
 } as const;

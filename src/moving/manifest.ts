@@ -6,21 +6,21 @@ import { organisationName, slugProblem } from '../operator/rules.ts';
 import { type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { moveLimits } from './limits.ts';
 
-/** A move that cannot be done as asked; the message is for the operator. */
+/** Thrown if a move cannot be done as requested. The message is for the operator. */
 export class MoveRefused extends Error {}
 
-/** Written last, so a folder without it is not a finished export. */
+/** The manifest is written last, so a folder without it is not a finished export. */
 export const manifestName = 'manifest.json';
 
 export const format = 'intake-organisation';
 export const formatVersion = 1;
 
-/** One file: rows of one type as NDJSON, compressed with Zstandard. */
+/** A file with rows of one type as NDJSON, compressed with Zstandard. */
 export interface Part {
   readonly type: UploadType;
   readonly file: string;
   readonly rows: number;
-  /** Of the file as it is, compressed. */
+  /** The size of the compressed file. */
   readonly bytes: number;
   readonly sha256: string;
 }
@@ -30,9 +30,9 @@ export interface Manifest {
   readonly format_version: typeof formatVersion;
   readonly service_version: string;
   readonly organisation: { readonly slug: string; readonly name: string; readonly created_at: string };
-  /** When the export began. */
+  /** The time when the export started. */
   readonly created_at: string;
-  /** Taken before the first row was read: the change feed of the old service continues here. */
+  /** A cursor that was created before the first row was read. The old service's change feed continues from it. */
   readonly changes_cursor: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly files: readonly Part[];
@@ -41,7 +41,7 @@ export interface Manifest {
 export const partName = (type: UploadType, number: number) =>
   `${type}-${String(number).padStart(6, '0')}.ndjson.zst`;
 
-/** Only such names are read, so a manifest cannot lead out of its folder. */
+/** Only files with such names are read, so a manifest cannot point outside its folder. */
 export const partPattern = /^[a-z-]+-\d{6}\.ndjson\.zst$/;
 
 export function countsOf(parts: readonly Part[]): Record<string, number> {
@@ -53,7 +53,7 @@ export function countsOf(parts: readonly Part[]): Record<string, number> {
   );
 }
 
-/** The manifest of a folder, and its hash, which identifies the export. */
+/** Reads a folder's manifest and computes its hash, which identifies the export. */
 export async function readManifest(folder: string): Promise<{ manifest: Manifest; sha256: string }> {
   const text = await readBounded(folder);
   let read: unknown;
@@ -76,7 +76,7 @@ async function readBounded(folder: string): Promise<string> {
   });
   try {
     const found = await file.stat();
-    // A device has no size, and no end.
+    // A device file has no size, and reading it may never end.
     if (!found.isFile() || found.size > moveLimits.manifestBytesMax)
       throw new MoveRefused(`${manifestName} in ${folder} is too large, or not a file`);
     return await file.readFile('utf8');
@@ -107,11 +107,11 @@ function checkManifest(read: unknown, folder: string): Manifest {
     typeof organisationName.read(organisation.name) === 'string' &&
     Object.entries(countsOf(files)).every(([type, count]) => counts?.[type] === count);
   if (!isWhole)
-    throw new MoveRefused(`${manifestName} in ${folder} is not as an export writes it; export again`);
+    throw new MoveRefused(`${manifestName} in ${folder} was not written by an export; export again`);
   return manifest;
 }
 
-/** Only what cannot do harm to a terminal. */
+/** Returns the value if it is safe to print on a terminal, and `unknown` otherwise. */
 function shown(read: unknown): string {
   return /^[\w.+-]{1,50}$/.test(String(read)) ? String(read) : 'unknown';
 }
@@ -129,7 +129,7 @@ function isPart(part: Part): boolean {
   );
 }
 
-/** Compares every file with the manifest, before anything is stored. */
+/** Checks every file against the manifest before anything is stored. */
 export async function verifyParts(
   folder: string,
   { files }: Manifest,

@@ -7,9 +7,9 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { moveLimits } from './limits.ts';
 import { hasChanged, MoveRefused, type Part } from './manifest.ts';
 
-/** Lines of a part that are stored together, like the body of an upload. */
+/** The lines of a part that are stored together, like an upload's body. */
 export interface RequestLines {
-  /** From 1, in its part. */
+  /** The number of the request within its part, counted from 1. */
   readonly number: number;
   readonly body: Buffer;
   readonly rows: number;
@@ -17,11 +17,14 @@ export interface RequestLines {
 
 const newline = 0x0a;
 
-/** An exported interaction begins with its id. It is stored without: it gets another one. */
+/** An exported interaction starts with its id. The id is not imported, because the interaction gets a new one. */
 const interactionStart = Buffer.from('{"interaction_id":"');
 const interactionIdEnd = interactionStart.length + firstUuid.length + '",'.length;
 
-/** Reads a part in pieces that depend on its bytes alone, so an import that continues meets the same ones. */
+/**
+ * Splits a part into requests. The result depends only on the part's bytes, so an import that continues gets the same
+ * requests.
+ */
 export async function* requestsOf(folder: string, part: Part): AsyncGenerator<RequestLines> {
   const hash = createHash('sha256');
   const cutter = new RequestCutter(part);
@@ -37,7 +40,7 @@ export async function* requestsOf(folder: string, part: Part): AsyncGenerator<Re
     },
     decompressor,
   );
-  // Reading the decompressor reports the error.
+  // The error is reported when reading from the decompressor.
   fed.catch(() => {});
   let [rows, bytes] = [0, 0];
   for await (const chunk of decompressor as AsyncIterable<Buffer>) {
@@ -46,7 +49,7 @@ export async function* requestsOf(folder: string, part: Part): AsyncGenerator<Re
       throw new MoveRefused(`${part.file} is larger than any file of an export; export again`);
     for (const request of cutter.add(chunk)) {
       rows += request.rows;
-      // A few bytes can be decompressed to very many rows.
+      // A few bytes can decompress to a huge number of rows.
       if (rows > part.rows) throw otherRows(part, `more than ${part.rows}`);
       yield request;
     }
@@ -56,23 +59,23 @@ export async function* requestsOf(folder: string, part: Part): AsyncGenerator<Re
     if (rows > part.rows) throw otherRows(part, String(rows));
     yield request;
   }
-  // It was compared before the import began; only a file that was replaced since can differ.
+  // The file was verified before the import started, so it differs only if it has been replaced since then.
   if (hash.digest('hex') !== part.sha256) throw hasChanged(part, folder);
   if (rows !== part.rows) throw otherRows(part, String(rows));
 }
 
 function otherRows({ file, rows }: Part, found: string): MoveRefused {
-  return new MoveRefused(`${file} has ${found} rows, and ${rows} by its manifest; export again`);
+  return new MoveRefused(`${file} has ${found} rows, but its manifest states ${rows}; export again`);
 }
 
-/** Cuts lines into requests. Each has a buffer of its own, which is transferred to a thread. */
+/** Splits lines into requests. Each request has its own buffer, which is transferred to a worker thread. */
 class RequestCutter {
   readonly #part: Part;
   #number = 0;
   #rows = 0;
   #bytes = 0;
   #lines: Buffer[] = [];
-  /** The beginning of a line whose end is not read yet. */
+  /** The start of a line whose end has not been read yet. */
   #rest: Buffer = Buffer.alloc(0);
 
   constructor(part: Part) {

@@ -9,10 +9,10 @@ import { type Part, partName } from './manifest.ts';
 
 const newline = 0x0a;
 
-/** Writes one file of an export: lines in, compressed and hashed on the way. */
+/** Writes one export file, compressing and hashing the lines. */
 export class PartWriter {
   rows = 0;
-  /** Before compression. */
+  /** The size of the lines before compression. */
   lineBytes = 0;
   readonly #type: UploadType;
   readonly #file: string;
@@ -26,14 +26,15 @@ export class PartWriter {
   constructor(folder: string, type: UploadType, number: number) {
     this.#type = type;
     this.#file = partName(type, number);
-    // Flushed to the disk before it counts as written. Only its owner may read it: it contains personal data.
+    // The file is flushed to disk before it counts as written. Only its owner may read it, because it contains personal
+    // data.
     const target = createWriteStream(join(folder, this.#file), { flags: 'wx', mode: 0o600, flush: true });
     this.#written = pipeline(this.#compressor, (source) => this.#hashed(source), target);
     // `write` and `finish` report the error.
     this.#written.catch(() => {});
   }
 
-  /** Compression of a chunk overlaps with reading the next one. */
+  /** Compresses a chunk while the next one is being read. */
   async write(lines: Buffer): Promise<void> {
     if (this.#drained) await Promise.race([this.#drained, this.#written]);
     this.#drained = this.#compressor.write(lines) ? undefined : once(this.#compressor, 'drain');
@@ -43,7 +44,7 @@ export class PartWriter {
     this.#lastLine = lines.subarray(lines.lastIndexOf(newline, lines.length - 2) + 1);
   }
 
-  /** The value of a field in the last row that was written. */
+  /** Returns the value of a field in the last row that was written. */
   last(field: string): string {
     return JSON.parse(this.#lastLine.toString())[field];
   }

@@ -1,4 +1,4 @@
-// operator/: what an operator can do to organisations and keys, for the command line and the admin API.
+// operator/: the operator's actions on organisations and keys, for the command line and the admin API.
 
 import { RequestError } from '../errors.ts';
 import { hashConsoleToken, isConsoleToken, makeConsoleToken } from '../keys/console-sessions.ts';
@@ -9,7 +9,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { audit, type Operator } from './audit-log.ts';
 
-/** `read-only` permits every GET of the admin API, `full` everything. */
+/** `read-only` allows every GET request to the admin API, and `full` allows all requests. */
 export type TokenRole = 'full' | 'read-only';
 
 /** A token as the operator sees it. */
@@ -22,7 +22,7 @@ export interface ListedToken {
   readonly revoked_at: string | null;
 }
 
-/** A token with its details; the only time it is shown. */
+/** A new token with its details. This is the only time the token itself is shown. */
 export interface IssuedToken extends ListedToken {
   readonly token: string;
 }
@@ -32,12 +32,14 @@ export type ActiveToken = Pick<ListedToken, 'name' | 'role'>;
 const columns = `name, role, ${isoTime('created_at')} as created_at, created_by,
   ${isoTime('expires_at')} as expires_at, ${isoTime('revoked_at')} as revoked_at`;
 
-/** Which tokens work. Throws while a restored database may have some that were revoked. */
+/**
+ * The SQL condition for a usable token. It throws as long as a restored database may contain tokens that had been revoked.
+ */
 const isUsable = `t.revoked_at is null and (t.expires_at > now()) is not false and keys_can_be_trusted()`;
 
 /**
- * The name and role of a token that is in use. Asked for every request, so that a revocation counts from its commit; a text
- * without the form of a token costs no query.
+ * Finds an active token's name and role. Every request runs this query, so that a revocation takes effect as soon as it
+ * is committed. Malformed tokens need no query.
  */
 export async function findToken(pool: Pool, token: string): Promise<ActiveToken | undefined> {
   if (!isToken(token)) return undefined;
@@ -49,7 +51,7 @@ export async function findToken(pool: Pool, token: string): Promise<ActiveToken 
   return rows[0];
 }
 
-/** Undefined if the name is taken, also by a token that is revoked. */
+/** Creates a token. Returns undefined if the name is taken, even by a revoked token. */
 export async function issueToken(
   pool: Pool,
   by: Operator,
@@ -69,7 +71,7 @@ export async function issueToken(
   });
 }
 
-/** A page, ordered by name. */
+/** Returns a page of tokens, ordered by name. */
 export async function listTokens(pool: Pool, after: string | null, count: number): Promise<ListedToken[]> {
   const { rows } = await pool.query<ListedToken>(
     `select ${columns} from admin_tokens where $1::text is null or name > $1 order by name limit $2`,
@@ -78,7 +80,7 @@ export async function listTokens(pool: Pool, after: string | null, count: number
   return rows;
 }
 
-/** False if there is no such token. Revoking it twice changes nothing. */
+/** Revokes a token. Returns false if there is no such token. Revoking a token twice changes nothing. */
 export async function revokeToken(pool: Pool, by: Operator, name: string): Promise<boolean> {
   return inTransaction(pool, async (client) => {
     const { rowCount } = await client.query(
@@ -95,13 +97,15 @@ export async function isTokenThere(client: Client | Pool, name: string): Promise
   return rows.length > 0;
 }
 
-/** A session of the operator's console, in the words of its API. */
+/** A session of the operator's console, as the console's API describes it. */
 export interface OperatorSession {
   readonly token: Pick<ListedToken, 'name' | 'role' | 'expires_at'>;
   readonly expires_at: string;
 }
 
-/** Returns the token of the session. Expired sessions are removed, and of one admin token at most a hundred are kept. */
+/**
+ * Starts a session and returns its token. Removes expired sessions, and keeps at most a hundred sessions per admin token.
+ */
 export async function beginOperatorSession(pool: Pool, adminToken: string): Promise<string> {
   const session = makeConsoleToken();
   await pool.query({
@@ -122,7 +126,10 @@ export async function beginOperatorSession(pool: Pool, adminToken: string): Prom
   return session;
 }
 
-/** Asked for every request, like `findToken`: signing out and revoking the admin token take effect at once. */
+/**
+ * Returns the session with this token. Like `findToken`, it queries the database for every request, so that signing out
+ * and revoking the admin token take effect immediately.
+ */
 export async function authenticateOperator(
   pool: Pool,
   session: string | undefined,

@@ -20,35 +20,40 @@ export interface Repeated {
   readonly suspendedOrganisations: number;
   readonly deletedOrganisations: number;
   readonly revokedTokens: number;
-  /** Keys and tokens issued after the restored moment: they cannot be recovered. */
+  /** Keys and tokens that were issued after the restore point and cannot be recovered. */
   readonly lostKeys: readonly string[];
   readonly lostTokens: readonly string[];
-  /** Limits set after the restored moment, by organisation: they are lost with the restore. */
+  /** Limits that were set after the restore point and are lost, by organisation. */
   readonly lostLimits: LostSettings;
-  /** How many organisations had their retention changed after the restored moment. */
+  /** How many organisations had their retention changed after the restore point. */
   readonly retentions: number;
+  /** How many organisations had their lake switched on or off. */
+  readonly lakes: number;
 }
 
 type LostSettings = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Repeats the revocations, rotations, suspensions, deletions and retentions in the audit log of the database before the restore.
- * Those that the restored database already knows change nothing. By a retention that was ended since, data would be deleted.
+ * Repeats the revocations, rotations, suspensions, deletions, retention changes and lake switches from the audit log that
+ * was saved before the restore. Entries that the restored database already has change nothing. Retention matters because a
+ * setting that was turned off after the restore point would delete data again. Lakes matter because erasures rewrite the
+ * files only while a lake is on.
  */
 export async function repeatActs(
   pool: Pool,
   by: Operator,
   entries: readonly AuditEntry[],
 ): Promise<Repeated> {
-  // First: what follows adds entries, under ids that the old log has too.
+  // This must come first, because the following steps add entries under ids that the old log also contains.
   const lostLimits = await settingsLost(pool, entries, 'organisation.limit');
   const lostRetention = await settingsLost(pool, entries, 'organisation.retention');
   let [revokedKeys, revokedTokens] = [0, 0];
   const lostKeys: string[] = [];
   const lostTokens: string[] = [];
   const suspended = new Map<string, boolean>();
+  const lakes = new Map<string, boolean>();
   const deleted = new Map<string, { slug: string; isDeleted: boolean }>();
-  // The log lists the newest first.
+  // The log lists the newest entries first.
   for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
     if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
     if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
@@ -63,29 +68,40 @@ export async function repeatActs(
     }
     if (organisation && /^organisation\.(suspend|resume)$/.test(act))
       suspended.set(organisation, act === 'organisation.suspend');
+    if (organisation && act === 'organisation.lake') lakes.set(organisation, details.lake === true);
     if (/^organisation\.(delete|restore|remove)$/.test(act)) {
       const isDeleted = act !== 'organisation.restore';
       deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
     }
   }
-  // What is deleted cannot be suspended.
+  // This must come before the suspensions, because a deleted organisation cannot be suspended.
   await markAgain(pool, by, deleted, false);
-  for (const [slug, isSuspended] of suspended)
+  const changes: (readonly [slug: string, change: OrganisationChange])[] = [
+    ...[...suspended].map(([slug, isOn]) => [slug, { suspended: isOn }] as const),
+    ...[...lostRetention].map(([slug, details]) => [slug, retentionIn(details)] as const),
+    ...[...lakes].map(([slug, isOn]) => [slug, { lake: isOn }] as const),
+  ];
+  for (const [slug, change] of changes)
     if ((await findOrganisation(pool, slug))?.deleted_at === null)
-      await changeOrganisation(pool, by, slug, { suspended: isSuspended });
-  for (const [slug, retention] of lostRetention)
-    if ((await findOrganisation(pool, slug))?.deleted_at === null)
-      await changeOrganisation(pool, by, slug, retentionIn(retention));
+      await changeOrganisation(pool, by, slug, change);
   const deletedOrganisations = await markAgain(pool, by, deleted, true);
   const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
   const lost = { lostKeys, lostTokens, lostLimits };
-  const retentions = lostRetention.size;
-  return { revokedKeys, revokedTokens, suspendedOrganisations, deletedOrganisations, retentions, ...lost };
+  return {
+    revokedKeys,
+    revokedTokens,
+    suspendedOrganisations,
+    deletedOrganisations,
+    retentions: lostRetention.size,
+    lakes: lakes.size,
+    ...lost,
+  };
 }
 
 /**
- * Deletes or restores organisations again. Those that are deleted can be restored for the whole time from now on, even if they had been
- * removed: bringing one back may be what the restore is for. Returns how many there are.
+ * Deletes or restores organisations again, and returns their number. The period in which a deleted organisation can be
+ * restored starts again now, even if the organisation had already been removed, because recovering it may be the reason
+ * for the restore.
  */
 async function markAgain(
   pool: Pool,
@@ -96,7 +112,7 @@ async function markAgain(
   let count = 0;
   for (const [organisationId, { slug, isDeleted: isMeant }] of marked) {
     const found = isMeant === isDeleted ? await findOrganisation(pool, slug) : undefined;
-    // A slug can be given again when its organisation is gone.
+    // A slug can be reused once its organisation is gone.
     if (found?.organisation_id !== organisationId || found.removal) continue;
     await (isDeleted ? deleteOrganisation : restoreOrganisation)(pool, by, slug);
     count++;
@@ -105,8 +121,8 @@ async function markAgain(
 }
 
 /**
- * Whether the log begins before the restored moment: its oldest entry must be in the restored log too. Otherwise it
- * lacks entries, or belongs to another database.
+ * Returns whether the log starts before the restore point. Its oldest entry must also be in the restored log. Otherwise
+ * the saved log lacks entries, or it belongs to another database.
  */
 export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
   const { audit_id, act } = entries.at(-1) ?? { audit_id: null, act: null };
@@ -130,14 +146,17 @@ async function settingsLost(
   );
   const kept = new Set(rows.map(({ audit_id }) => String(audit_id)));
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
-  // The newest value is the last.
+  // A later value replaces an earlier one.
   for (const { audit_id, organisation, details } of set.toReversed())
     if (organisation !== null && !kept.has(String(audit_id)))
       lost.set(organisation, { ...lost.get(organisation), ...details });
   return lost;
 }
 
-/** The file may have been edited: nothing else of an organisation is changed by it, and nothing is kept for less than a day. */
+/**
+ * Returns the retention settings in an audit entry. The file may have been edited, so it must not be able to change
+ * anything else about an organisation, or to set a retention below one day.
+ */
 function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationChange {
   const fields = keptTypes.map((type) => `${type}_kept_days`);
   const isSetting = ([name, days]: [string, unknown]) =>
@@ -149,7 +168,7 @@ function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationCh
   return Object.fromEntries(Object.entries(details).filter(isSetting));
 }
 
-/** Organisations with a retention. */
+/** Lists the organisations with a retention setting. */
 export async function listRetentions(pool: Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
     `select slug, interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations
@@ -160,7 +179,7 @@ export async function listRetentions(pool: Pool): Promise<Record<string, unknown
   return rows;
 }
 
-/** Organisations with limits of their own. */
+/** Lists the organisations that have their own limits. */
 export async function listLimited(pool: Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
     `select slug, requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max,
@@ -187,10 +206,13 @@ async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number):
   });
 }
 
-/** For a restore where it is unknown which keys and tokens were revoked meanwhile. */
+/**
+ * Revokes all keys and tokens. This is meant for restores after which it is unknown which keys and tokens had been
+ * revoked.
+ */
 export async function revokeAllKeys(pool: Pool, by: Operator): Promise<{ keys: number; tokens: number }> {
   return inTransaction(pool, async (client) => {
-    // One audit entry per key, so that this database's log can be repeated as well.
+    // Write one audit entry per key, so that this database's log can be replayed as well.
     const { rowCount } = await client.query(
       `with revoked as (
          update api_keys set revoked_at = now() where revoked_at is null returning organisation_id, key_id
@@ -209,8 +231,8 @@ export async function revokeAllKeys(pool: Pool, by: Operator): Promise<{ keys: n
 }
 
 /**
- * Makes every cursor of the change feed too old: readers may have copied what was lost, and its numbers are about to be
- * given again. Nobody can have read so many changes as are passed over.
+ * Invalidates every change feed cursor. Readers may have copied changes that are now lost, and whose numbers would
+ * otherwise be assigned again. To prevent this, more numbers are skipped than any reader can have read.
  */
 async function forgetCursors(client: Client): Promise<void> {
   await client.query(
@@ -219,20 +241,26 @@ async function forgetCursors(client: Client): Promise<void> {
   );
 }
 
-/** People who signed out after the restored moment would be signed in again, and links that were used work again. */
+/**
+ * Ends all sessions and deletes all links. Otherwise, people who signed out after the restore point would be signed in
+ * again, and used links would work again.
+ */
 async function endSessions(client: Client): Promise<void> {
   for (const table of ['console_sessions', 'console_links', 'operator_sessions'])
     await client.query(`delete from ${table}`);
 }
 
-/** Organisations may have been restored after the restored moment, or be what the restore is for: their time begins again. */
+/**
+ * Restarts the deletion period of deleted organisations, because such an organisation may have been restored after the
+ * restore point, or may be the reason for the restore.
+ */
 async function keepDeleted(client: Client): Promise<void> {
   await client.query(
     'update organisations set deleted_at = now() where deleted_at is not null and removal_started_at is null',
   );
 }
 
-/** From now on the database gives out keys again, or when the people who had been erased are hidden again. */
+/** Makes keys work again, either immediately or once erased people are hidden again. */
 export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
   await inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
@@ -240,7 +268,7 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
        on conflict do nothing returning target`,
     );
     if (looksForPeople) {
-      // A dump that was restored has no target.
+      // A restored dump has no recovery target.
       const target = `coalesce(recovery_target(), 'a dump')`;
       await client.query(`insert into restores (target) values (${target}) on conflict do nothing`);
       await client.query(`update restores set looks_for_people = true where target = ${target}`);
@@ -253,8 +281,8 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
 }
 
 /**
- * A database that was just made has no keys of an earlier time, although the settings of its server may still name the target of a
- * restore.
+ * Marks a new database as safe. It contains no keys from before a restore, even if its server's settings still specify a
+ * recovery target.
  */
 export async function noteNew(client: Client): Promise<void> {
   await client.query(

@@ -5,12 +5,12 @@ import type { Field } from '../registry/fields.ts';
 import { interaction } from '../registry/interaction.ts';
 import { type Resource, type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
 
-/** A view for analysts: one per record type, made from the registry, and a few that are written here. */
+/** A view for analysts. The views for record types are generated from the registry, and a few others are defined here. */
 export interface View {
   readonly name: string;
   readonly about: string;
   readonly columns: readonly Column[];
-  /** The table whose rows it shows, as `r`, and its joins. */
+  /** The table whose rows the view shows, under the alias `r`, and its joins. */
   readonly from: string;
 }
 
@@ -59,7 +59,7 @@ function recordsOf(type: ResourceType): View {
   const { name } = tableOf(type);
   return {
     name,
-    about: `One row a ${singular}.`,
+    about: `One row per ${singular}.`,
     columns: [
       organisationId,
       ...Object.entries(fields).map(columnOf),
@@ -73,7 +73,10 @@ function recordsOf(type: ResourceType): View {
   };
 }
 
-/** A left join on the whole primary key adds no rows, and PostgreSQL omits it if none of its columns is selected. */
+/**
+ * Returns a left join on a table's whole primary key. Such a join adds no rows, and PostgreSQL removes it if none of its
+ * columns is selected.
+ */
 function joined(table: string, alias: string, id: string, on: string): string {
   return `left join public.${table} ${alias} on ${alias}.organisation_id = r.organisation_id and ${alias}.${id} = ${on}`;
 }
@@ -81,21 +84,21 @@ function joined(table: string, alias: string, id: string, on: string): string {
 const plainTransactions = recordsOf('transactions');
 const transactions: View = {
   ...plainTransactions,
-  about: 'One row a transaction, with its shop, the categories of the shop, and the customer.',
+  about: 'One row per transaction, with its shop, the categories of the shop, and the customer.',
   columns: [
     ...plainTransactions.columns,
     column('shop_name', 'text', 'of the shop, deleted or not', 's.name'),
     column(
       'category_ids',
       'uuid[]',
-      'the categories of the shop today, by name; null where it has none',
+      'the categories of the shop today, by name; null if it has none',
       'k.category_ids',
     ),
     column('category_names', 'text[]', 'their names, in the same order', 'k.category_names'),
     column(
       'customer_region',
       'text',
-      'of the customer whose id is `student_id`; null where none is stored, like the four below',
+      'of the customer whose id is `student_id`; null if the customer is not stored, like the four below',
       'c.region',
     ),
     column('customer_birthdate', 'date', 'date of birth', 'c.birthdate'),
@@ -116,11 +119,11 @@ const transactions: View = {
     ) k on k.organisation_id = r.organisation_id and k.shop_id = r.shop_id`,
 };
 
-/** Leaves out `event_timestamp`: it is `event_time` as it was sent, a number or a text. */
+/** `event_timestamp` is omitted, because it is `event_time` as the client sent it, which may be a number or a string. */
 const { event_timestamp: _, ...interactionFields } = interaction;
 const interactions: View = {
   name: 'interactions',
-  about: 'One row an interaction. There are no deleted ones.',
+  about: 'One row per interaction. Interactions cannot be marked as deleted.',
   columns: [
     organisationId,
     column(
@@ -129,7 +132,7 @@ const interactions: View = {
       'a UUIDv7, so in the order of receipt; filter by it to read some days only',
     ),
     ...Object.entries(interactionFields).map(columnOf),
-    column('event_time', sqlTypes.timestamptz, 'the instant at which it happened, as the sender says'),
+    column('event_time', sqlTypes.timestamptz, 'the instant at which it happened, according to the sender'),
     column(
       'received_at',
       sqlTypes.timestamptz,
@@ -158,7 +161,7 @@ const interactions: View = {
 
 const organisations: View = {
   name: 'organisations',
-  about: 'One row an organisation.',
+  about: 'One row per organisation.',
   columns: [
     organisationId,
     column('slug', 'text', 'its short name, as in commands'),
@@ -170,7 +173,7 @@ const organisations: View = {
 const freshness: View = {
   name: 'freshness',
   about:
-    'One row a record type that has been uploaded. It is counted in the background, so some seconds old.',
+    'One row per record type that has been uploaded. It is counted in the background, so some seconds old.',
   columns: [
     organisationId,
     column('type', 'text', 'the record type, as in the address of an upload'),
@@ -181,7 +184,7 @@ const freshness: View = {
   from: 'public.record_counts r',
 };
 
-/** Views stay simple: Citus can join by organisation and id on each node. */
+/** Views are kept simple, so that Citus can join by organisation and id on each node. */
 export const views: readonly View[] = [
   interactions,
   ...resourceTypes.map((type) => (type === 'transactions' ? transactions : recordsOf(type))),
@@ -194,8 +197,8 @@ const schema = 'analytics_all';
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 /**
- * A view that only gains columns at its end is replaced, and views built on it stay; any other change drops and
- * recreates it.
+ * Returns the statements that create or update a view. A view that only gains columns at its end is replaced, which keeps
+ * views built on it. After any other change, it is dropped and recreated.
  */
 function statementsOf({ name, about, columns, from }: View): string[] {
   const selected = columns.map((column) => `${column.value} as ${quote(column.name)}`).join(', ');
@@ -217,8 +220,8 @@ function statementsOf({ name, about, columns, from }: View): string[] {
 }
 
 /**
- * Makes the views, unless they are up to date: replacing a view waits for its readers. The comment of the schema has a
- * hash of their definitions.
+ * Creates the views unless they are up to date, because replacing a view waits for its readers. The schema's comment
+ * contains a hash of the definitions.
  */
 export async function makeViews(client: Client): Promise<void> {
   const statements = views.flatMap(statementsOf);

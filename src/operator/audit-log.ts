@@ -1,14 +1,14 @@
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-/** Who acts, as the audit log names them. */
+/** The person or program that acts, as it appears in the audit log. */
 export interface Operator {
   readonly actor: string;
   /** The id of the HTTP request, if there was one. */
   readonly requestId?: string;
 }
 
-/** Adds an entry, in the transaction of the act. */
+/** Adds an audit entry in the same transaction as the action. */
 export async function audit(
   client: Client,
   { actor, requestId }: Operator,
@@ -23,7 +23,7 @@ export async function audit(
   );
 }
 
-/** The newest entry of an organisation with one of these acts. */
+/** Returns an organisation's newest entry for one of these actions. */
 export async function lastEntry(
   client: Client,
   organisationId: string,
@@ -48,14 +48,17 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The newest first, of one organisation or of all; with `before`, those older than that entry. */
+/**
+ * Lists the entries of one organisation or of all organisations, newest first. If `before` is given, lists only older
+ * entries.
+ */
 export async function listAuditEntries(
   pool: Pool,
   organisationId: string | null,
   count: number,
   before: string | null = null,
 ): Promise<AuditEntry[]> {
-  // Only the conditions in use, and the limit as a literal: see `listApiKeys`.
+  // The query includes only the conditions that are needed, and its limit is a literal. `listApiKeys` explains why.
   const values: string[] = [];
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`a.organisation_id = $${values.push(organisationId)}`);

@@ -22,12 +22,12 @@ import {
   updateOrganisation,
 } from './organisations.ts';
 
-/** A key with its details; the only time the key is shown. */
+/** A new key with its details. This is the only time the key itself is shown. */
 export interface IssuedKey extends ListedKey {
   readonly key: string;
 }
 
-/** Undefined if the slug is taken. */
+/** Creates an organisation. Returns undefined if the slug is taken. */
 export async function createOrganisation(
   pool: Pool,
   by: Operator,
@@ -42,7 +42,7 @@ export async function createOrganisation(
   });
 }
 
-/** The changes to an organisation; omitted fields stay as they are. */
+/** Changes to an organisation. Fields that are omitted stay unchanged. */
 export type OrganisationChange = Partial<
   Omit<
     Organisation,
@@ -50,7 +50,7 @@ export type OrganisationChange = Partial<
   >
 > & { readonly suspended?: boolean };
 
-/** Undefined if there is no such organisation. */
+/** Changes an organisation. Returns undefined if there is no such organisation. */
 export async function changeOrganisation(
   pool: Pool,
   by: Operator,
@@ -72,7 +72,7 @@ export async function changeOrganisation(
   });
 }
 
-/** The audit entries for a change; none if nothing changed. */
+/** Returns the audit entries for a change, or an empty list if nothing changed. */
 function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
   const {
     name,
@@ -80,10 +80,11 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
     deleted_at,
     removal,
     recommendations_report,
+    lake,
     organisation_id,
     slug,
     created_at,
-    // Measured, not set by anybody.
+    // These values are measured and not set by the operator.
     records_stored,
     bytes_stored,
     ...settings
@@ -95,6 +96,7 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
   }
   if (recommendations_report !== old.recommendations_report)
     acts.push(['organisation.report', { recommendations_report }]);
+  if (lake !== old.lake) acts.push(['organisation.lake', { lake }]);
   const entries = Object.entries(settings).filter(
     ([setting, value]) => value !== old[setting as keyof Organisation],
   );
@@ -106,8 +108,8 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
 }
 
 /**
- * Deletes an organisation: its keys are refused, and its rows stay until it is removed. Deleting it twice changes nothing.
- * Undefined if there is no such organisation.
+ * Deletes an organisation. Its keys are refused, but its rows stay until the organisation is removed. Deleting it twice
+ * changes nothing. Returns undefined if there is no such organisation.
  */
 export async function deleteOrganisation(
   pool: Pool,
@@ -122,8 +124,8 @@ export async function deleteOrganisation(
 }
 
 /**
- * Restores a deleted organisation as it was; it is suspended if it was before. One that is not deleted does not change. Undefined if
- * there is no such organisation.
+ * Restores a deleted organisation to its previous state, which may be suspended. Changes nothing if it is not deleted.
+ * Returns undefined if there is no such organisation.
  */
 export async function restoreOrganisation(
   pool: Pool,
@@ -146,12 +148,12 @@ async function mark(
 ): Promise<Organisation> {
   const marked = await markDeleted(client, organisationId, isDeleted);
   const act = isDeleted ? 'organisation.delete' : 'organisation.restore';
-  // These entries outlive the organisation: they name it without a reference to it.
+  // These entries outlive the organisation, so they store its slug and id without a foreign key.
   await audit(client, by, act, { slug, organisation_id: organisationId }, { organisationId });
   return marked;
 }
 
-/** Keeps the organisation from being deleted until the end of the transaction. */
+/** Throws if the organisation is deleted, and otherwise prevents its deletion until the transaction ends. */
 async function refuseDeleted(client: Client, organisationId: string): Promise<void> {
   const { rows } = await client.query(
     'select from organisations where organisation_id = $1 and deleted_at is null for share',
@@ -162,7 +164,7 @@ async function refuseDeleted(client: Client, organisationId: string): Promise<vo
 
 export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 'successorOf'>;
 
-/** Makes a key and stores its hash. The key is returned only here. */
+/** Creates a key and stores its hash. This is the only time the key is returned. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
   return inTransaction(pool, async (client) => {
     const issued = await insertKey(client, by, wanted, null);
@@ -174,20 +176,23 @@ export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Pro
   });
 }
 
-/** Where a link leads, below the address of the service. */
+/** A sign-in link, as a path relative to the service's URL. */
 export interface ConsoleLink {
   readonly path: string;
-  /** The key whose rights it has, and that ends it when it is revoked. */
+  /** The key that defines the link's permissions. Revoking it disables the link. */
   readonly key_id: string;
   readonly expires_at: string;
 }
 
-/** In place of the hash of a link's key, which has no text. By it the database finds such keys and removes those that have ended. */
+/**
+ * Stored in place of a key hash, because a link's key has no secret to hash. The database recognises such keys by this
+ * value and removes expired ones.
+ */
 const noKeySha256 = Buffer.alloc(32);
 
 /**
- * Makes a link that signs somebody in to the console once. Behind it is a key that only this link can use; what was begun with it
- * ends with that key.
+ * Creates a link that signs someone in to the console once. The link has its own key, which nothing else can use. The
+ * session ends when that key expires.
  */
 export async function issueConsoleLink(
   pool: Pool,
@@ -217,14 +222,14 @@ export async function issueConsoleLink(
     const expires_at = expiresAt.toISOString();
     await audit(client, by, 'console.link', { permissions, expires_at }, { organisationId, keyId });
     await client.query('select remove_link_keys()');
-    // In the fragment: a browser sends it to nobody, and no proxy logs it.
+    // The token is placed in the fragment, which browsers never send and proxies never log.
     return { path: `/console/sign-in#${token}`, key_id: keyId, expires_at };
   });
 }
 
 /**
- * Issues a successor with the same permissions, origins and label; the old key expires after the grace period, and both work
- * meanwhile. Undefined if the old key is not in use.
+ * Issues a new key with the same permissions, origins and label. The old key expires after the grace period, and until
+ * then both work. Returns undefined if the old key is not active.
  */
 export async function rotateKey(
   pool: Pool,
@@ -243,7 +248,7 @@ export async function rotateKey(
   });
 }
 
-/** Undefined if there is no such key. Revoking a key twice changes nothing. */
+/** Revokes a key. Returns undefined if there is no such key. Revoking a key twice changes nothing. */
 export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
   return inTransaction(pool, async (client) => {
     const revoked = await revokeApiKey(client, keyId);
@@ -263,6 +268,6 @@ async function insertKey(
   const { keyId, key } = makeKey();
   await insertApiKey(client, { ...wanted, keyId, keySha256: hashKey(key), createdBy: actor, successorOf });
   const listed = await findListedKey(client, keyId);
-  if (!listed) throw new Error('a key that was just stored is not there');
+  if (!listed) throw new Error('a key that was just stored does not exist');
   return { ...listed, key };
 }

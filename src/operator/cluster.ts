@@ -1,13 +1,13 @@
 import { limits } from '../limits.ts';
 import { ClusterRefused, type Coordinator, isDistributed, refuseOther } from './distribute.ts';
 
-/** A node that has shards, or may have. */
+/** A node that has shards or can have them. */
 export interface ClusterNode {
-  /** Host and port. */
+  /** The host and port. */
   readonly node: string;
   readonly is_coordinator: boolean;
   readonly is_active: boolean;
-  /** The number of shards; each has a table of its own for every distributed table. */
+  /** The number of shards. Each shard has its own part of every distributed table. */
   readonly shards: number;
   readonly bytes: number;
 }
@@ -15,12 +15,12 @@ export interface ClusterNode {
 export interface PlacedOrganisation {
   readonly organisation: string;
   readonly records: number;
-  /** The id of its shard. */
+  /** The organisation's shard id. */
   readonly shard: string;
   readonly node: string;
-  /** The size of the whole shard, including other organisations. */
+  /** The size of the whole shard, including the data of other organisations. */
   readonly bytes: number;
-  /** How many organisations share the shard, including this one. */
+  /** The number of organisations that share the shard, including this one. */
   readonly organisations: number;
 }
 
@@ -30,14 +30,14 @@ export interface Cluster {
   readonly largest: readonly PlacedOrganisation[];
 }
 
-/** Throws if the tables are not distributed. */
+/** Throws unless the tables are distributed. */
 export async function refuseUndistributed(coordinator: Coordinator): Promise<void> {
   await refuseOther(coordinator);
   if (!(await isDistributed(coordinator)))
     throw new ClusterRefused('the tables are not distributed; run intake-server distribute first');
 }
 
-/** The shards of `tenants` with their nodes. Colocated shards of other tables have the same smallest hash. */
+/** Selects the shards of `tenants` and their nodes. Colocated shards of other tables start at the same hash. */
 const places = `
   select t.shardid as shard, t.shardminvalue, n.nodename || ':' || n.nodeport as node, n.nodename, n.nodeport
   from pg_dist_shard t join pg_dist_placement p using (shardid)
@@ -71,13 +71,13 @@ async function largestOrganisations(
   shards: ReadonlyMap<string, { readonly node: string; readonly bytes: string }>,
 ): Promise<PlacedOrganisation[]> {
   const { rows: counted } = await coordinator.query<{ organisation_id: string; records: string }>(
-    // With the differences that maintenance has not rolled up yet.
+    // The sum includes differences that maintenance has not rolled up yet.
     `select organisation_id, sum(records)::bigint as records
      from (select organisation_id, records from record_counts
            union all select organisation_id, records from record_count_changes) as counted
      group by organisation_id order by 2 desc, 1 limit ${limits.clusterOrganisationsShown}`,
   );
-  // Separate queries, because Citus does not join distributed and local tables here.
+  // These are separate queries, because Citus does not join distributed and local tables here.
   const { rows: named } = await coordinator.query<{ organisation_id: string; slug: string; shard: string }>(
     `select organisation_id, slug, get_shard_id_for_distribution_column('tenants', organisation_id) as shard
      from organisations where organisation_id = any ($1)`,
@@ -111,7 +111,10 @@ export interface Move {
   readonly statement: string;
 }
 
-/** Throws `ClusterRefused` if it cannot be moved there; undefined if it is already there. */
+/**
+ * Plans the move of an organisation's shard to another node. Throws `ClusterRefused` if it cannot be moved there, and
+ * returns undefined if it is already on that node.
+ */
 export async function planMove(
   coordinator: Coordinator,
   slug: string,
@@ -125,7 +128,7 @@ export async function planMove(
   const target = nodes.find(({ node }) => node === wanted);
   if (!target?.may)
     throw new ClusterRefused(
-      `"${wanted}" is no node that takes shards; these do: ${nodes.flatMap(({ node, may }) => (may ? node : [])).join(', ')}`,
+      `"${wanted}" is not a node that takes shards; these do: ${nodes.flatMap(({ node, may }) => (may ? node : [])).join(', ')}`,
     );
   const { rows } = await coordinator.query<{
     shard: string;
@@ -151,7 +154,7 @@ export async function planMove(
   };
 }
 
-/** The progress of a move in bytes; undefined if none is under way. */
+/** Returns the progress of a move in bytes, or undefined if no move is running. */
 export async function moveProgress(
   coordinator: Coordinator,
 ): Promise<{ readonly arrived: number; readonly bytes: number; readonly status: string } | undefined> {

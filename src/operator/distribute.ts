@@ -5,11 +5,11 @@ import { schemaState } from '../postgres/schema/schema-state.ts';
 import { expiryFunctions } from '../retention/expire-rows.ts';
 
 /**
- * Distributes the data over the nodes of a Citus cluster by organisation. `tenants` goes first, and every other table
- * of an organisation's data is colocated with it, so everything an organisation has is on one node.
+ * Distributes the data over the nodes of a Citus cluster by organisation. The `tenants` table comes first. Every other
+ * table with an organisation's data is colocated with it, so all of an organisation's data is on one node.
  */
 
-/** Why nothing was distributed or moved, and what to do, for the operator. */
+/** Thrown if nothing was distributed or moved. The message states why, and what the operator should do. */
 export class ClusterRefused extends Error {}
 
 /** The command's connection to the coordinator, without a statement timeout. */
@@ -17,17 +17,20 @@ export interface Coordinator {
   query<R extends object>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
 }
 
-/** Tables with an organisation's id that stay on the coordinator: they are read before the organisation is known. */
+/** Tables with an organisation id that stay on the coordinator, because they are read before the organisation is known. */
 export const onCoordinator = ['organisations', 'api_keys', 'audit_log', 'quota_usage'];
 
-/** Of several at once the next waits until the one before it has ended its session, and finds everything done. */
+/**
+ * Makes sure that only one distribution runs at a time. Other runs wait until that run's session has ended, and then find
+ * that everything is done.
+ */
 export async function lockDistribution(coordinator: Coordinator): Promise<void> {
   await coordinator.query(`select pg_advisory_lock(hashtext('intake distribute'))`);
 }
 
 /**
- * The statements that remain to be run, in order; none if all is done. Each is its own transaction, so the next run
- * continues an interrupted one.
+ * Returns the remaining statements in order, or an empty list if everything is done. Each statement is its own
+ * transaction, so the next run continues where an interrupted run stopped.
  */
 export async function distributionSteps(
   coordinator: Coordinator,
@@ -49,12 +52,12 @@ export async function distributionSteps(
   const steps: string[] = [];
   const remaining = tables.filter(({ is_distributed }) => !is_distributed);
   for (const { name, has_key } of remaining) {
-    // Without a key, a shard could not be moved while it is written to.
+    // Without a replica identity, a shard could not be moved while it is written to.
     if (!has_key) steps.push(`alter table ${name} replica identity full`);
     const where = name === 'tenants' ? `shard_count => ${shards}` : `colocate_with => 'tenants'`;
     steps.push(`select create_distributed_table('${name}', 'organisation_id', ${where})`);
   }
-  // The rows are copied, and the originals stay on the coordinator's disk until they are truncated.
+  // Distributing a table copies its rows. The original rows stay on the coordinator's disk until they are truncated.
   const left = await tablesWithLocalRows(
     coordinator,
     remaining.map(({ name }) => name),
@@ -67,8 +70,9 @@ export async function distributionSteps(
 }
 
 /**
- * The functions that erase people, or what has expired, and remove organisations run on the node that has the organisation's rows: there, the owner's writes and those of the
- * service belong to one transaction. From the coordinator, each role would write over a connection of its own, which Citus
+ * Returns the statements that delegate functions to the nodes. The functions that erase people, delete expired data and
+ * remove organisations run on the node that stores the organisation's rows, so that writes by the owner and by the service
+ * are in one transaction. If they ran on the coordinator, each role would write over its own connection, which Citus
  * refuses.
  */
 async function functionSteps(coordinator: Coordinator): Promise<string[]> {
@@ -85,7 +89,10 @@ async function functionSteps(coordinator: Coordinator): Promise<string[]> {
   );
 }
 
-/** The tables, distributed or about to be, that have rows on the coordinator, partitions included. */
+/**
+ * Returns the tables that have rows on the coordinator, including partitions. The tables may be distributed already or
+ * about to be.
+ */
 async function tablesWithLocalRows(
   coordinator: Coordinator,
   remaining: readonly string[],
@@ -102,7 +109,7 @@ async function tablesWithLocalRows(
   return rows.map(({ name }) => name);
 }
 
-/** Throws `ClusterRefused` if the tables cannot be distributed, or not over the given number of shards. */
+/** Throws `ClusterRefused` if the tables cannot be distributed, or cannot be distributed with this number of shards. */
 export async function refuseDistribution(coordinator: Coordinator, shards?: number): Promise<void> {
   await refuseOther(coordinator);
   const state = await schemaState(coordinator);
@@ -118,12 +125,12 @@ export async function refuseDistribution(coordinator: Coordinator, shards?: numb
   const before = rows[0]?.shards ?? 0;
   if (before > 0 && shards !== undefined && before !== shards)
     throw new ClusterRefused(
-      `the tables are distributed over ${before} shards already, which --shards does not change; leave it out, or give ${before}`,
+      `the tables are already distributed over ${before} shards, which --shards does not change; leave it out, or give ${before}`,
     );
   if (before === 0) await refuseServing(coordinator);
 }
 
-/** Throws if this is not the coordinator of a cluster with workers. */
+/** Throws unless this is the coordinator of a cluster with workers. */
 export async function refuseOther(coordinator: Coordinator): Promise<void> {
   const { rows: extensions } = await coordinator.query(selectCluster);
   if (extensions.length === 0)
@@ -136,7 +143,7 @@ export async function refuseOther(coordinator: Coordinator): Promise<void> {
        (select count(*)::integer from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive) as workers`,
   );
   if (!rows[0]?.is_coordinator)
-    throw new ClusterRefused('DATABASE_URL leads to a worker; set it to the coordinator');
+    throw new ClusterRefused('DATABASE_URL points at a worker; set it to the coordinator');
   if (rows[0].workers === 0)
     throw new ClusterRefused(
       "the cluster has no workers; add each on the coordinator: select citus_add_node('<host>', <port>)",
@@ -155,7 +162,7 @@ async function refuseLogin(coordinator: Coordinator): Promise<void> {
     );
 }
 
-/** Checks that this login reaches every worker, and that every node supports moving shards. */
+/** Checks that this login can connect to every worker, and that every node supports moving shards. */
 async function refuseNodes(coordinator: Coordinator): Promise<void> {
   const asked = `current_setting('wal_level') || ' ' || (current_setting('extra_float_digits')::integer > 0)`;
   const { rows } = await coordinator.query<{ node: string; is_reached: boolean; answer: string }>(
@@ -181,7 +188,10 @@ async function refuseNodes(coordinator: Coordinator): Promise<void> {
   }
 }
 
-/** A process with statements prepared for plain PostgreSQL would fail on Citus until it is restarted. */
+/**
+ * Throws if the service is running, because a process with statements that were prepared for plain PostgreSQL would fail
+ * on Citus until it is restarted.
+ */
 async function refuseServing(coordinator: Coordinator): Promise<void> {
   const { rows } = await coordinator.query<{ sessions: number }>(
     `select count(*)::integer as sessions from pg_stat_activity

@@ -2,7 +2,10 @@ import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 
-/** One suppressed id in the ledger: what a restored database has to know of it, and nothing that names a person. */
+/**
+ * One suppressed id in the ledger. It contains only the data that a restored database needs, and nothing that identifies a
+ * person.
+ */
 export interface LedgerEntry {
   readonly organisation_id: string;
   readonly erasure_id: string;
@@ -10,12 +13,12 @@ export interface LedgerEntry {
   readonly key_id: string;
   readonly people: number;
   readonly known: number;
-  /** Hexadecimal. */
+  /** The hash in hexadecimal. */
   readonly hash: string;
   readonly filter: string;
 }
 
-/** All suppressions, organisation by organisation, in parts. */
+/** Reads all suppressions in chunks, one organisation after another. */
 export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
   const { rows: organisations } = await pool.query<{ organisation_id: string }>(
     'select organisation_id from organisations order by organisation_id',
@@ -38,8 +41,8 @@ export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
 }
 
 /**
- * Repeats the erasures that the restored database does not know, each as one whose people have to be looked for. Returns how many.
- * Must come before the restore is confirmed.
+ * Repeats the erasures that the restored database lacks, and returns their number. These people's data still has to be
+ * found. Must run before the restore is confirmed.
  */
 export async function repeatErasures(pool: Pool, entries: readonly LedgerEntry[]): Promise<number> {
   let repeated = 0;
@@ -58,7 +61,7 @@ async function repeatFor(
      returning suppressions_version as version`,
     [organisationId],
   );
-  // The organisation was made after the restored moment, and so were its people.
+  // The organisation was created after the restore point, and so were its people's records.
   if (!versions[0]) return 0;
   const erasures = [...new Map(entries.map((entry) => [entry.erasure_id, entry])).values()];
   const { rows } = await client.query<{ erasure_id: string }>(

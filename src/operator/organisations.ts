@@ -5,7 +5,7 @@ import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { type KeptType, keptTypes } from '../retention/kept-days.ts';
 
-/** For how many days an organisation keeps each type; null if it has no setting. */
+/** How many days an organisation keeps each type, or null if this is not set. */
 export type Retention = { readonly [Type in KeptType as `${Type}_kept_days`]: number | null };
 
 export interface Organisation extends OrganisationLimits, Retention, OrganisationQuota, QuotaUsage {
@@ -15,18 +15,20 @@ export interface Organisation extends OrganisationLimits, Retention, Organisatio
   readonly created_at: string;
   readonly suspended_at: string | null;
   readonly deleted_at: string | null;
-  /** Null until the removal of a deleted organisation has begun. */
+  /** Null until the removal of a deleted organisation has started. */
   readonly removal: Removal | null;
-  /** Whether the report on recommendations is switched on. */
+  /** Whether the recommendations report is on. */
   readonly recommendations_report: boolean;
+  /** Whether the organisation's data is also written to the lake. */
+  readonly lake: boolean;
 }
 
-/** How far a removal has got. */
+/** The progress of a removal. */
 export interface Removal {
   readonly started_at: string;
-  /** The table that it is at. */
+  /** The table that is being processed. */
   readonly table: string | null;
-  /** Rows removed so far, from all tables. */
+  /** The number of rows removed so far from all tables. */
   readonly rows: number;
 }
 
@@ -35,19 +37,25 @@ type Stored = Omit<Organisation, 'removal'> & { readonly removal_started_at: str
 const columns = `organisation_id, slug, name, ${isoTime('created_at')} as created_at,
   ${isoTime('suspended_at')} as suspended_at, ${isoTime('deleted_at')} as deleted_at,
   ${isoTime('removal_started_at')} as removal_started_at, requests_per_second_max, interactions_per_second_max,
-  records_per_second_max, bytes_in_flight_max, recommendations_report,
+  records_per_second_max, bytes_in_flight_max, recommendations_report, lake,
   records_stored_max::float8 as records_stored_max, bytes_stored_max::float8 as bytes_stored_max,
   ${usage('records')}, ${usage('bytes')},
   ${keptTypes.map((type) => `${type}_kept_days`).join(', ')}`;
 
-/** Null without a quota: the leader measures no others, and removes what it measured before. */
+/**
+ * Returns an SQL expression for an organisation's usage. It is null without a quota, because the leader measures only
+ * organisations with a quota and deletes earlier measurements.
+ */
 function usage(what: 'records' | 'bytes'): string {
   return `(
     select u.${what}::float8 from quota_usage u
     where u.organisation_id = organisations.organisation_id and ${what}_stored_max is not null) as ${what}_stored`;
 }
 
-/** Adds the progress of removals. In a statement of its own: in a cluster it is on other nodes than `organisations`. */
+/**
+ * Adds the progress of removals. This needs a separate statement, because in a cluster, the progress and the
+ * `organisations` table are on different nodes.
+ */
 async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Promise<Organisation[]> {
   const removed = stored.filter(({ removal_started_at }) => removal_started_at !== null);
   const progress = new Map<string, Omit<Removal, 'started_at'>>();
@@ -70,7 +78,7 @@ async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Pro
   }));
 }
 
-/** Undefined if the slug is taken. */
+/** Inserts an organisation. Returns undefined if the slug is taken. */
 export async function insertOrganisation(
   client: Client,
   slug: string,
@@ -95,7 +103,10 @@ export async function findOrganisation(
   return (await withRemovals(pool, rows))[0];
 }
 
-/** A page, ordered by slug; with `search` only those whose slug or name contains it. */
+/**
+ * Returns a page of organisations, ordered by slug. If `search` is given, returns only organisations whose slug or name
+ * contains it.
+ */
 export async function listOrganisations(
   pool: Pool,
   after: string | null,
@@ -113,7 +124,10 @@ export async function listOrganisations(
   return withRemovals(pool, rows);
 }
 
-/** Marks an organisation as deleted, or no longer. One that is already deleted keeps its first time. */
+/**
+ * Marks an organisation as deleted, or removes that mark. An organisation that is already deleted keeps its original
+ * deletion time.
+ */
 export async function markDeleted(
   client: Client,
   organisationId: string,
@@ -134,7 +148,7 @@ export type ChangedOrganisation = Omit<
   readonly suspended: boolean;
 };
 
-/** Stores all fields that may change. An organisation that is already suspended keeps its first time. */
+/** Stores all fields that can change. An organisation that is already suspended keeps its original suspension time. */
 export async function updateOrganisation(
   client: Client,
   organisation: ChangedOrganisation,
@@ -144,7 +158,7 @@ export async function updateOrganisation(
        requests_per_second_max = $4, interactions_per_second_max = $5, records_per_second_max = $6,
        bytes_in_flight_max = $7, recommendations_report = $8,
        interactions_kept_days = $9, receipts_kept_days = $10, rejections_kept_days = $11,
-       records_stored_max = $12, bytes_stored_max = $13
+       records_stored_max = $12, bytes_stored_max = $13, lake = $14
      where organisation_id = $1 returning ${columns}`,
     [
       organisation.organisation_id,
@@ -160,6 +174,7 @@ export async function updateOrganisation(
       organisation.rejections_kept_days,
       organisation.records_stored_max,
       organisation.bytes_stored_max,
+      organisation.lake,
     ],
   );
   return (await withRemovals(client, rows))[0] as Organisation;

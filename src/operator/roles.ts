@@ -8,8 +8,8 @@ import { keptTypes } from '../retention/kept-days.ts';
 import { makeViews } from './analytics-views.ts';
 
 /**
- * The rights of each role in the database: the service gets only what it needs, the admin API and the command line what
- * concerns organisations and keys. Nobody logs in as these roles; logins are made members of them.
+ * The database privileges of each role. The service gets only the privileges that it needs. The admin API and the command
+ * line get privileges on organisations and keys. Nobody logs in as these roles, because the logins are members of them.
  */
 const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
@@ -20,12 +20,17 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert, update on access_requests',
     'update (answer) on receipt_batches',
     ...personalTables.map((table) => `execute on function ${functionName(table)}`),
-    // Which organisations the report is counted for, and which are to be removed.
+    // The service must know which organisations have a report, and which ones are to be removed.
     'select (organisation_id, recommendations_report, deleted_at, removal_started_at) on organisations',
+    // The service must know which organisations have a lake, its progress, and which process writes it.
+    'select (lake) on organisations',
+    'select, insert, update, delete on lake_progress',
+    'select, update on lake_slots',
+    'select, insert, update, delete on lake_processes',
     'select on removals',
     `select (${keptTypes.map((type) => `${type}_kept_days`).join(', ')}) on organisations`,
     'select, update (deleted_below) on retention_progress',
-    // Which have a quota, and what they have stored.
+    // The service must know which organisations have a quota, and how much of it they use.
     'select (records_stored_max, bytes_stored_max) on organisations',
     'select, delete on quota_usage',
     'execute on function note_quota_usage',
@@ -67,7 +72,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'delete on console_sessions',
     'select on processes, organisation_activity, chore_runs',
   ],
-  // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
+  // This includes the tables behind the views, because Citus reads them with the caller's privileges. The views hide no
+  // rows.
   intake_read_all: [
     'usage on schema public, analytics_all',
     'select on all tables in schema analytics_all',
@@ -77,8 +83,9 @@ const grants: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * One number for a metric: the serving role has no right on api_keys. A key that was issued for a few days is expected to
- * expire, and so is one whose successor is in use.
+ * Counts keys that expire soon, for a metric. It is a view with a single number, because the serving role has no
+ * privileges on `api_keys`. It skips keys that were issued for only a few days and keys whose successor is in use, because
+ * both are expected to expire.
  */
 const keysExpiring = `
   create or replace view keys_expiring as
@@ -89,12 +96,15 @@ const keysExpiring = `
     and expires_at - created_at > interval '${2 * limits.keysExpiringDays} days'
     and not exists (select from api_keys s where s.successor_of = k.key_id and s.last_used_at is not null)`;
 
-/** Makes the views and, if it may, the roles; grants each existing role its rights. Returns the missing roles. */
+/**
+ * Creates the views and, if permitted, the roles, and grants each existing role its privileges. Returns the roles that are
+ * missing.
+ */
 export async function grantRoles(client: Client): Promise<string[]> {
-  // Two processes would overwrite each other's grants.
+  // Without the lock, two concurrent processes would overwrite each other's grants.
   await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
   const roles = Object.keys(grants);
-  // Roles first: Citus creates no role in a transaction that has granted something.
+  // Roles come first, because Citus cannot create a role in a transaction that has already granted privileges.
   for (const role of await missingOf(client, roles)) await client.query(createRole(role));
   await makeViews(client);
   await makeErasureFunctions(client);
@@ -102,7 +112,8 @@ export async function grantRoles(client: Client): Promise<string[]> {
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);
-  // By default every login may create temporary tables and fill the disk with them. No role needs any.
+  // By default, every login may create temporary tables and fill the disk with them. None of our roles needs temporary
+  // tables.
   await client.query(`do $$ begin
     execute format('revoke temporary on database %I from public', current_database());
   end $$`);
@@ -117,7 +128,10 @@ async function missingOf(client: Client, roles: readonly string[]): Promise<stri
   return rows.map(({ role }) => role);
 }
 
-/** Another database of the same cluster may have created it already, or be creating it now. */
+/**
+ * Returns a statement that creates a role unless it exists. Another database on the same server may have created the role
+ * already, or may be creating it now.
+ */
 function createRole(role: string): string {
   return `do $$ begin
     create role ${role} nologin;
@@ -125,7 +139,7 @@ function createRole(role: string): string {
   end $$`;
 }
 
-/** Rights of the current role beyond what serving needs, as endings of the sentence "it …". */
+/** Returns the current role's privileges that serving does not need. Each string completes the sentence "it …". */
 export async function surplusRights(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ rights: string[] }>(`
     select case when r.rolsuper then array['is a superuser'] else array_remove(array[
@@ -144,7 +158,7 @@ export async function surplusRights(pool: Pool): Promise<string[]> {
   return rows[0]?.rights ?? [];
 }
 
-/** Whether the current role may serve, judged by a right that no other role has. */
+/** Returns whether the current role may serve. The test is a privilege that only the serving role has. */
 export async function mayServe(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(
     `select has_table_privilege('receipt_batches', 'insert') as may`,
@@ -152,7 +166,7 @@ export async function mayServe(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** Whether the current role may do what the admin API does. */
+/** Returns whether the current role has the privileges that the admin API needs. */
 export async function mayAdminister(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(`
     select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
@@ -160,7 +174,7 @@ export async function mayAdminister(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** Settings of the current role, for connections whose sessions the service cannot configure. */
+/** Returns the current role's settings, for connections whose sessions the service cannot configure. */
 export async function roleSettings(
   pool: Pool,
 ): Promise<{ readonly missingTimeouts: readonly string[]; readonly roundsDoubles: boolean }> {

@@ -4,7 +4,7 @@ import { type Field, type Problem, text } from '../registry/fields.ts';
 import type { KeptType } from '../retention/kept-days.ts';
 
 /**
- * The rules for an operator's input, the same on the command line and over HTTP. A rule returns undefined if the input
+ * The rules for an operator's input, shared by the command line and the admin API. A rule returns undefined if the input
  * is valid.
  */
 
@@ -24,12 +24,12 @@ export function permissionProblem(permission: string): string | undefined {
     : `must be one of ${allPermissions.join(', ')} or data:write:<type>`;
 }
 
-/** Without duplicates. */
+/** Removes duplicate permissions. */
 export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
-/** All that a browser key may do. */
+/** All permissions that a browser key can have. */
 export const browserPermissions: readonly Permission[] = ['interactions:write'];
 
 export const originRule =
@@ -46,14 +46,14 @@ export function originProblem(origin: string): string | undefined {
     : originRule;
 }
 
-/** No control characters or line separators; written so that every regular-expression dialect reads it. */
+/** Excludes control characters and line separators. The pattern is written so that every regex dialect accepts it. */
 const oneLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$';
 const oneLinePattern = new RegExp(oneLine);
 
 export const organisationName = line(limits.organisationNameCodePointsMax);
 export const keyLabel = line(limits.keyLabelCodePointsMax);
 
-/** Text that is shown in lists, so it must be one line. */
+/** A field for text that is shown in lists and must therefore be a single line. */
 function line(codePointsMax: number): Field {
   const field = text({ codePointsMax });
   const read = (value: unknown) =>
@@ -77,10 +77,13 @@ export const organisationLimits = {
 } as const;
 export type OrganisationLimit = keyof typeof organisationLimits;
 
-/** For how many days an organisation can keep something. */
+/** The allowed range of a retention setting, in days. */
 export const keptDaysRange = { minimum: 1, maximum: 3_650 } as const;
 
-/** `serviceDays` is how long the service keeps receipts and rejections. */
+/**
+ * Returns a description of what is wrong with a retention setting. `serviceDays` is how long the service keeps receipts
+ * and rejections.
+ */
 export function keptDaysProblem(type: KeptType, days: number, serviceDays: number): string | undefined {
   const { minimum, maximum } = keptDaysRange;
   if (!Number.isInteger(days) || days < minimum || days > maximum)

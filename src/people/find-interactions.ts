@@ -5,7 +5,7 @@ import { isUuid } from '../registry/fields.ts';
 import { lastUuid } from '../registry/uuid-v7.ts';
 import type { Found, People, Searched } from './people.ts';
 
-/** An interaction of a person. */
+/** An interaction that involves one of these people. */
 export interface InteractionOfPeople {
   readonly id: string;
   readonly user_id: string | null;
@@ -13,9 +13,10 @@ export interface InteractionOfPeople {
 }
 
 /**
- * Finds the next interactions of people, the newest days first: along the indexes by student and user on past days, and among all
- * rows of the days that have no such index yet. `after` is the id below which the next search starts. With `isInOrder` the newest
- * come first on past days too; otherwise what an index finds is found again until it is erased, which is faster.
+ * Finds people's next interactions, starting with the newest days. Past days are searched by the student and user
+ * indexes, and days that have no such index yet are scanned. `after` is the id below which the next search starts. If
+ * `isInOrder` is set, the newest interactions on past days are also returned first. Otherwise, each search starts at the
+ * same position and relies on the caller to erase the rows that it found, which is faster.
  */
 export async function nextInteractions(
   db: Searched,
@@ -36,7 +37,7 @@ export async function nextInteractions(
     select interaction_id, user_id, student_id from interactions t
     where ${range} and t.user_id = any ($3::text[]) and (t.student_id = any ($2::uuid[])) is not true`;
   const { rows: found } = await db.query<InteractionOfPeople>(
-    // Materialised, because PostgreSQL would rather walk along all interactions to find them in order.
+    // The result is materialised, because PostgreSQL would otherwise scan all interactions to find these rows in order.
     isInOrder
       ? `with found as materialized (${indexed}) select id, user_id, student_id from found order by id desc ${limit}`
       : `${indexed} ${limit}`,
@@ -46,10 +47,10 @@ export async function nextInteractions(
   return { found, after: isInOrder ? (found.at(-1)?.id ?? null) : below };
 }
 
-/** A user that an interaction names together with a student. */
+/** A user in an interaction with a student. */
 export type UserOfPeople = Omit<InteractionOfPeople, 'id'>;
 
-/** Finds the users that interactions name together with these people, each once for a range of past days. */
+/** Finds the users who appear in these people's interactions. A user may be returned again for another range of days. */
 export async function nextUsers(
   db: Searched,
   people: People,
@@ -75,7 +76,7 @@ function rangeOf({ firstId }: Span, below: string): string {
   return `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(firstId)} and t.interaction_id < ${uuidLiteral(below)}`;
 }
 
-/** Reads rows of days without indexes, from the newest. */
+/** Scans days that have no index yet, newest rows first. */
 async function scan(
   db: Searched,
   { organisationId, idTable }: People,

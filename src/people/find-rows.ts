@@ -3,21 +3,21 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import type { Found, People, Searched } from './people.ts';
 import type { PersonalTable } from './personal-tables.ts';
 
-/** A row with all ids of people in it. */
+/** A row, with the ids of all people in it. */
 export interface RowOfPeople {
   readonly id: string;
   readonly people: readonly (string | null)[];
 }
 
-/** The last row that was read, if there may be more. */
+/** The last row that was read. Only present if there may be more rows. */
 interface Last {
   readonly id: string;
   readonly people: null;
 }
 
 /**
- * Finds the rows of people among the next rows of a table. Reads a bounded number in the order of their ids, along the primary
- * key: no other index could serve, because each would slow uploads down.
+ * Finds people's rows among the next rows of a table. Reads a limited number of rows in primary key order, because
+ * additional indexes would slow down uploads.
  */
 export async function nextRows(
   db: Searched,
@@ -30,7 +30,7 @@ export async function nextRows(
     select ${table.id} as id, array[${columns}] as people from ${table.name} t
     where organisation_id = $1 and ${table.id} > $2 order by ${table.id} limit ${limits.erasureRowsPerScan}`;
   const { rows } = await db.query<RowOfPeople | Last>(
-    // Unnested, the ids can be joined by a hash table; compared with an array, each with each.
+    // The ids are unnested so that PostgreSQL can use a hash join. With an array, it would compare each row with each id.
     `with s as materialized (${scanned})
      select distinct s.id, s.people from s cross join unnest(s.people) as p(id)
      join ${idTable} e on e.organisation_id = $1 and e.id = p.id

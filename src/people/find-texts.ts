@@ -5,9 +5,9 @@ import { idsInText, uuidPattern } from '../suppression/ids-in-text.ts';
 import type { Found, People, Searched } from './people.ts';
 import { personalTables } from './personal-tables.ts';
 
-/** Something that names people. */
+/** A text that contains some of these people's ids. */
 interface Naming {
-  /** Those of the ids in it that are looked for. */
+  /** The ids in the text that match the search. */
   readonly named: readonly string[];
 }
 
@@ -16,7 +16,9 @@ export interface RejectionOfPeople extends Naming {
   readonly kind_id: string;
 }
 
-/** Finds failed records that name people, whatever is wrong with them. Batches must be settled first. */
+/**
+ * Finds failed records that contain people's ids, whatever the reason for the failure. All batches must be settled first.
+ */
 export async function nextRejections(
   db: Searched,
   people: People,
@@ -41,7 +43,7 @@ export async function nextRejections(
   return { found, after: isLast ? null : (rows.at(-1)?.rejection_id ?? null) };
 }
 
-/** All ids in a failed record that may be those of people. */
+/** Returns all values in a failed record that may be people's ids. */
 export function idsInRejection({
   type,
   record_id,
@@ -61,7 +63,7 @@ export interface AnswerOfPeople extends Naming {
   readonly answer: string;
 }
 
-/** Finds the answers that receipts keep and that name failed customers. */
+/** Finds responses stored in receipts that contain the ids of failed customer records. */
 export async function nextAnswers(
   db: Searched,
   people: People,
@@ -87,7 +89,7 @@ export interface KeyOfPeople extends Naming {
   readonly key: string;
 }
 
-/** The tables with Idempotency-Keys. A client may have put an id into one. */
+/** The tables with Idempotency-Keys. Clients can choose any string as a key, including one that contains an id. */
 export type KeyTable = 'receipts' | 'upload_idempotency_keys' | 'interaction_idempotency_keys';
 
 export async function nextKeys(
@@ -116,7 +118,7 @@ export function uuidsIn(text: string): string[] {
   return [...text.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());
 }
 
-/** With the ids that are looked for; nothing if it has none. */
+/** Returns a list with the object and its matching ids, or an empty list if no ids match. */
 function naming<T>({ ids }: People, one: T, candidates: readonly string[]): (T & Naming)[] {
   const named = candidates.filter((id) => ids.has(id));
   return named.length === 0 ? [] : [{ ...one, named }];

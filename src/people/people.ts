@@ -1,20 +1,20 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** The people whose data is looked for. */
+/** The people to search for. */
 export interface People {
   readonly organisationId: string;
-  /** The table that has their ids. */
+  /** The table that contains their ids. */
   readonly idTable: 'erasure_ids' | 'access_request_ids';
-  /** By id: the request that it belongs to, or several. */
+  /** For each id, the request or requests that it belongs to. */
   readonly ids: ReadonlyMap<string, unknown>;
 }
 
-/** What a search found in a bounded number of rows. */
+/** The result of searching a limited number of rows. */
 export interface Found<T> {
   readonly found: readonly T[];
-  /** Where the next search starts; null after the last. */
+  /** The position from which the next search continues, or null after the last search. */
   readonly after: string | null;
 }
 
-/** A pool, or the connection of a transaction. */
+/** A pool, or a transaction's connection. */
 export type Searched = Pick<Pool, 'query'>;

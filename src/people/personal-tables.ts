@@ -2,15 +2,15 @@ import { quote, tableOf } from '../records/tables.ts';
 import { perType } from '../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 
-/** A type whose rows belong to people. */
+/** A table whose rows belong to people. */
 export interface PersonalTable {
   readonly type: UploadType;
   readonly name: string;
   /** The second column of the primary key, after the organisation. */
   readonly id: string;
-  /** The columns with ids of people. */
+  /** The columns that contain people's ids. */
   readonly identifying: readonly string[];
-  /** Whether a row can stay without its person; otherwise it is deleted. */
+  /** Whether a row can be kept without its person. If not, it is deleted. */
   readonly canStay: boolean;
 }
 
@@ -26,14 +26,14 @@ const personalTable = perType((type: UploadType): PersonalTable => {
   };
 });
 
-/** The fields of a type that hold ids of people. */
+/** Returns the fields of a type that contain people's ids. */
 export function identifyingFields(type: UploadType): string[] {
   return Object.entries(sentFields(type)).flatMap(([name, { personal }]) =>
     personal === 'identifies' ? name : [],
   );
 }
 
-/** The types whose rows belong to people. What refers to a type comes before it. */
+/** The tables whose rows belong to people. Each one comes before the tables that it refers to. */
 export const personalTables: readonly PersonalTable[] = uploadTypes
   .map(personalTable)
   .filter(({ identifying }) => identifying.length > 0)

@@ -1,10 +1,11 @@
-// postgres/: pools, transactions and their retries, migrations, paging. Knows no table of a capability.
+// postgres/: pools, transactions with retries, migrations and paging. It does not use the tables of any capability.
 
 import type { Client } from './pool.ts';
 
 /**
- * Sends several statements in one write to the socket. `pg` writes each by itself and has no call for this, so its
- * stream is corked meanwhile. Four small statements take 100 microseconds this way, otherwise 120 to 175.
+ * Sends several statements in one socket write. `pg` writes each statement separately and has no API for this, so its
+ * stream is corked while the statements are sent. Four small statements take 100 microseconds this way, compared with 120
+ * to 175 otherwise.
  */
 export function inOneWrite<T>({ connection: { stream } }: Client, send: () => T): T {
   stream.cork();

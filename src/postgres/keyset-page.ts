@@ -4,7 +4,7 @@ import type { Instant } from '../registry/times.ts';
 import { firstIdFrom } from '../registry/uuid-v7.ts';
 import type { Pool } from './pool.ts';
 
-/** A table whose ids are UUIDv7, so that they sort by the time of receipt. */
+/** A table whose ids are UUIDv7, so they sort by the time of receipt. */
 export interface TimedTable {
   readonly name: string;
   readonly id: string;
@@ -20,7 +20,7 @@ export interface AskedPage {
   readonly limit: number;
 }
 
-/** A page of an organisation's rows that match the filter, the newest first, and the cursor of the next page. */
+/** Returns a page of an organisation's rows that match the filter, newest first, and the cursor of the next page. */
 export async function newestFirst<R extends QueryResultRow>(
   pool: Pool,
   { name, id, columns }: TimedTable,
@@ -37,7 +37,7 @@ export async function newestFirst<R extends QueryResultRow>(
   add(`${id} >=`, from === undefined ? undefined : firstIdFrom(from));
   add(`${id} <`, to === undefined ? undefined : firstIdFrom(to));
   add(`${id} <`, cursor);
-  // One more than asked for shows whether there is a next page. The limit is a literal; see `listApiKeys`.
+  // The extra row shows whether there is a next page. The limit is a literal, for the reasons given at `listApiKeys`.
   const { rows } = await pool.query<R>(
     `select ${columns} from ${name} where ${conditions.join(' and ')} order by ${id} desc limit ${Math.trunc(limit) + 1}`,
     values,

@@ -6,13 +6,13 @@ export interface LoggedError {
   readonly [key: string]: unknown;
   readonly type: string;
   readonly message: string;
-  /** Empty if the database is away: the stack then says nothing. */
+  /** Empty if the database is unavailable, because the stack is useless in that case. */
   readonly stack: string;
 }
 
 /**
- * What an error may say in the log. PostgreSQL's messages and details quote values of rows, which may identify a
- * person, so only the codes and the names of objects are kept.
+ * Returns the part of an error that may be logged. PostgreSQL's messages and details quote row values, which may identify
+ * a person, so only codes and object names are kept.
  */
 export function serializeError(error: Error): LoggedError {
   const stack = isUnavailable(error) ? '' : framesOf(error);
@@ -27,11 +27,11 @@ export function serializeError(error: Error): LoggedError {
   return { type: error.name, code, message: error.message, stack, ...(cause && { cause }) };
 }
 
-/** A database error in a word or two, without the values that PostgreSQL's messages quote. */
+/** Describes a database error in a word or two, without the values that PostgreSQL's messages quote. */
 export function causeOf(error: unknown): string {
   if (error instanceof AggregateError) return causeOf(error.errors[0]);
   const { code, message } = error as { code?: string; message: string };
-  // Our own message, which quotes nothing.
+  // This message is our own and quotes nothing.
   if (code === 'IN001') return message;
   if (!(error instanceof pg.DatabaseError)) return code ?? message;
   const worker = workerNamedIn(error);
@@ -48,14 +48,14 @@ function withMeaning(text: string, error: unknown): string {
 
 const diskFull = "PostgreSQL's disk is full; free space on it or grow its volume";
 
-/** What codes mean that say nothing to most people, and what the operator does. */
+/** Explains error codes that most people do not know, and what the operator should do. */
 const meanings: Readonly<Record<string, string>> = {
   '25006': 'PostgreSQL is read-only, like a standby; point DATABASE_URL at the primary',
   '53200': 'PostgreSQL is out of memory; give its machine more, or lower its work_mem or max_connections',
   '53300': 'PostgreSQL has no connection left; raise max_connections, or put PgBouncer in front',
   '55P03': 'another session holds a lock',
   '57P01': 'PostgreSQL is stopping, or an administrator ended the connection',
-  '57P02': 'PostgreSQL has crashed and restarts',
+  '57P02': 'PostgreSQL has crashed and is restarting',
   '57P03': 'PostgreSQL is starting or stopping',
   '58030': "PostgreSQL's disk reports an error; check the disk",
 };

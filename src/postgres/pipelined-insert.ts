@@ -2,20 +2,23 @@ import pg from 'pg';
 import { limits } from '../limits.ts';
 import { type Client, UnnamedClient } from './pool.ts';
 
-/** A statement with its values, to be prepared under its name. */
+/** A statement with its values. It is prepared under its name. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
   readonly values: unknown[];
 }
 
-/** A statement and how many rows it writes. */
+/** A statement, and the number of rows it writes. */
 export interface Write {
   readonly statement: Statement;
   readonly rows: number;
 }
 
-/** A statement that inserts rows with each value as a parameter. What a table's statements end with is always the same. */
+/**
+ * Returns a statement that inserts rows, with each value as a parameter. All statements for a table must have the same
+ * `end`, because their texts are cached by table and row count.
+ */
 function insertStatement(
   table: string,
   columns: readonly string[],
@@ -33,7 +36,7 @@ function insertStatement(
   return { name, text, values: rows.flat() };
 }
 
-/** Statements for any number of rows, each with a number that a cluster plans well. */
+/** Splits rows into several insert statements, because a cluster cannot plan a statement with too many rows efficiently. */
 export function insertsInParts(
   table: string,
   columns: readonly string[],
@@ -48,18 +51,21 @@ export function insertsInParts(
   return writes;
 }
 
-/** By name. Every flush to a node of a cluster sends the same few texts, each with hundreds of parameters. */
+/**
+ * Statement texts by name. They are cached because every flush to a cluster node sends the same few texts, each with
+ * hundreds of parameters.
+ */
 const insertTexts = new Map<string, string>();
 
-/** An internal of `pg`: a query writes its messages here, the last of which is a Sync. */
+/** Internals of `pg`. A query writes its protocol messages to this connection, ending with a Sync. */
 interface Preparable {
   prepare(connection: { sync(): void }): void;
 }
 
 /**
- * Runs statements in one round trip and returns the result of each. PostgreSQL treats everything before a Sync as
- * one transaction, so no BEGIN and COMMIT are needed, and `pg` sees a single query: for an insert and its count this
- * costs half of two queries in a transaction. If it fails, the connection must be closed, because `pg` does not know
+ * Runs statements in one round trip, and returns the result of each. PostgreSQL treats everything before a Sync as one
+ * transaction, so BEGIN and COMMIT are not needed, and `pg` sees a single query. This way, an insert and its count cost
+ * half as much as two queries in a transaction. If this fails, the connection must be closed, because `pg` does not know
  * which names are prepared.
  */
 export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<pg.QueryResult[]> {
@@ -80,7 +86,7 @@ export function inOneExchange(client: Client, statements: readonly Statement[]):
       if (error) reject(error);
       else resolve([results].flat());
     };
-    // The types have no overload for a query object with a callback.
+    // The type definitions have no overload for a query object with a callback.
     (client as unknown as { query(query: pg.Query, callback: typeof end): void }).query(last, end);
   });
 }

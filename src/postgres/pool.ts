@@ -12,7 +12,7 @@ import {
 import { type StatementEvents, timeStatements } from './timed-statements.ts';
 
 export type Client = pg.PoolClient & {
-  /** How long a transaction may wait for a lock; undefined if only the statement timeout bounds it. */
+  /** How long a transaction may wait for a lock. If this is undefined, only the statement timeout limits the wait. */
   lockWaitMs?: number;
 };
 /** Anything that can run statements. */
@@ -20,7 +20,10 @@ export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
 /** A pool that its creator closes. */
 export type OwnPool = pg.Pool;
 
-/** Types that JavaScript would distort (instants, days, decimals) stay text. */
+/**
+ * These types (instants, days, decimals, large integers) stay text, because converting them to JavaScript values would
+ * distort them.
+ */
 const keptAsText = new Set<number>([
   pg.types.builtins.TIMESTAMPTZ,
   pg.types.builtins.DATE,
@@ -36,21 +39,21 @@ export function createPool(
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,
-    // A new connection has to log in and prepare its statements; a burst should not wait for that.
+    // A new connection has to log in and prepare its statements. A burst of requests should not have to wait for that.
     idleTimeoutMillis: limits.databaseIdleMs,
     connectionTimeoutMillis: Math.min(limits.databaseConnectTimeoutMs, config.databaseTimeoutMs),
-    // The server ends a slow statement itself; this is for a server that has stopped answering.
+    // The server cancels slow statements itself. This timeout is for a server that has stopped responding.
     query_timeout: config.databaseTimeoutMs + limits.databaseGraceMs,
     application_name: 'intake-server',
     ...(config.databasePooler ? pooled : ownSessions(config.databaseTimeoutMs, plansOnce)),
-    // A statement may be sent before the last one is answered; see `inOneTransaction` in transactions.ts.
+    // A statement may be sent before the previous one is answered. See `inOneTransaction` in transactions.ts.
     pipeline: true,
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         keptAsText.has(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format as 'text'),
     } as pg.CustomTypesConfig,
   });
-  // The pool replaces a broken connection; without a listener the error would end the process. If the connection is in
+  // The pool replaces a broken connection. Without a listener, the error would end the process. If the connection is in
   // use, its statement fails and reports the error.
   pool.on('error', onIdleError);
   pool.on('connect', (client) => {
@@ -60,7 +63,10 @@ export function createPool(
   return pool;
 }
 
-/** Runs `work` on one connection, which is closed instead of returned to the pool if the database went away. */
+/**
+ * Runs `work` on one connection. If the database becomes unavailable, the connection is closed instead of being returned
+ * to the pool.
+ */
 export async function withClient<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client) => Promise<T>,
@@ -76,12 +82,15 @@ export async function withClient<T>(
   }
 }
 
-/** The text form of instants, days and doubles must not depend on the settings of the database or the role. */
+/**
+ * Returns options for connections without a pooler, whose sessions belong to us alone. The text format of instants, days
+ * and doubles must not depend on database or role settings.
+ */
 function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.PoolConfig {
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    // Our statements run for less time than PostgreSQL takes to compile them.
+    // JIT is off, because compiling our statements takes PostgreSQL longer than running them.
     options: [
       '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off',
       clusterOptions,
@@ -92,14 +101,14 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
 }
 
 /**
- * A request reads a few rows of one organisation, by an index. PostgreSQL would rather read a small table as a whole, and the
- * connection keeps that plan when the table has grown.
+ * Turns off sequential scans. A request uses an index to read a few of one organisation's rows. For a small table,
+ * PostgreSQL would prefer a sequential scan, and the connection would keep that plan after the table has grown.
  */
 const noWholeTables = '-c enable_seqscan=off';
 
 /**
- * A connection without named prepared statements. Behind a pooler in transaction mode the next transaction may run in
- * another session, which does not know the name, or knows it for a statement of another process.
+ * A connection without named prepared statements. Behind a pooler in transaction mode, the next transaction may run in
+ * another session, which either does not know the name or has used it for another process's statement.
  */
 export class UnnamedClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: `query` has nine overloads, and all of them pass through here.
@@ -116,10 +125,10 @@ export class UnnamedClient extends pg.Client {
 }
 
 /**
- * PgBouncer refuses startup parameters that it does not track. It tracks the time zone and the date style of each
- * client and sets them on whichever session the client gets; nothing else would stay with us. The timeouts and
- * extra_float_digits are those of the role, which `serve` checks; since PostgreSQL 12 the default of the latter writes
- * doubles exactly. Plans are only kept for named statements.
+ * Options for connections through a pooler. PgBouncer refuses startup parameters that it does not track. It tracks each
+ * client's time zone and date style and sets them on the session it assigns. Other settings would not stay with the
+ * client. The timeouts and `extra_float_digits` are therefore role settings, which `serve` checks. Since PostgreSQL 12,
+ * the default of `extra_float_digits` writes doubles exactly. Plans are kept only for named statements.
  */
 const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
   Client: UnnamedClient,
@@ -127,12 +136,13 @@ const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
 };
 
 /**
- * By default PostgreSQL plans some prepared statements each time, because it overestimates the length of their arrays.
- * With a generic plan an interaction by itself takes 220 instead of 610 microseconds, the look-up of a batch 310
- * instead of 700. Only connections for uploads and interactions use it; keys, maintenance and the operator would gain
- * nothing. An unnamed statement is planned each time anyway, and then without its values: on a partitioned table that
- * costs more (an interaction by its id 570 instead of 190), so that statement contains the id as a literal. A cluster needs
- * the organisation's value to find its node, and refuses a generic plan.
+ * Makes PostgreSQL keep one plan per prepared statement. By default, it replans some of them each time, because it
+ * overestimates the length of their arrays. With a generic plan, a single interaction takes 220 instead of 610
+ * microseconds, and looking up a batch takes 310 instead of 700. Only connections for uploads and interactions use this
+ * setting, because keys, maintenance and the operator would gain nothing. An unnamed statement is planned each time
+ * anyway, and in this mode without its values. On a partitioned table that costs more (570 instead of 190 for an
+ * interaction by its id), so that statement contains the id as a literal. A cluster needs the organisation's value to
+ * find its node, and refuses a generic plan.
  */
 const planOnce = `
   select set_config('plan_cache_mode', 'force_generic_plan', false)
@@ -160,16 +170,16 @@ const unavailableStates = new Set([
   '57P03', // still starting
   '3D000', // the database does not exist (yet)
   '55P03', // a lock was not acquired in time
-  'IN001', // our own: restored, and not confirmed yet; see keys_can_be_trusted in migrations/0001_organisations-and-keys.sql
+  'IN001', // restored but not confirmed; see keys_can_be_trusted in migrations/0001_organisations-and-keys.sql
 ]);
 
-/** SQLSTATE classes: connection, authorisation, insufficient resources (disk full among them), system error. */
+/** SQLSTATE classes: connection, authorisation, insufficient resources (including disk full), system error. */
 const unavailableClasses = new Set(['08', '28', '53', '58']);
 
-/** True if the fault is the database's and not the statement's: the same request may succeed later. */
+/** Returns whether the problem is in the database and not in the statement, so that the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  // A host with several addresses, each of which was tried.
+  // The host has several addresses, and all of them were tried.
   if (error instanceof AggregateError) return error.errors.some(isUnavailable);
   const { code, syscall } = error as { code?: unknown; syscall?: string };
   if (error instanceof pg.DatabaseError) {
@@ -180,8 +190,8 @@ export function isUnavailable(error: unknown): boolean {
       isWorkerLost(error)
     );
   }
-  // A client that hangs up in the middle of its body and a file that is not there have such codes too, but not from
-  // these calls.
+  // A client that disconnects while it sends its body also causes such a code, and so does a missing file, but not in
+  // these system calls.
   if (typeof code === 'string')
     return unreachableCodes.has(code) && /^(connect|read|write|getaddrinfo)/.test(syscall ?? '');
   // The driver's own errors about a connection have no code.
@@ -190,27 +200,33 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** The same, but false if only a node of a cluster is away, which has some organisations only. */
+/**
+ * Like `isUnavailable`, but returns false if only a cluster node is unavailable, because a node stores only some
+ * organisations.
+ */
 export function isServerAway(error: unknown): boolean {
   return isUnavailable(error) && !isLossOfWorker(error);
 }
 
-/** True if the error is an answer of PostgreSQL, so it can be reached. */
+/** Returns whether the error is a response of PostgreSQL, which means that PostgreSQL is reachable. */
 export function isAnswered(error: unknown): boolean {
   return error instanceof pg.DatabaseError;
 }
 
-/** PostgreSQL could not begin the session, or has ended it. Such errors may have any code, also XX000. */
+/** Returns whether PostgreSQL could not start the session or has ended it. Such errors may have any code, even XX000. */
 function endsSession({ severity }: pg.DatabaseError): boolean {
   return severity === 'FATAL' || severity === 'PANIC';
 }
 
-/** True if PostgreSQL refuses this user, password or database: it will not change without the operator. */
+/** Returns whether PostgreSQL refuses this user, password or database, which only the operator can fix. */
 export function isRefusedLogin(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(28|3D000|42)/.test(error.code ?? '');
 }
 
-/** True if PostgreSQL has no room to write. A new session then fails while it writes a cache, without the code for that. */
+/**
+ * Returns whether PostgreSQL has no disk space. In that case a new session fails with a different code, because it cannot
+ * write a cache file.
+ */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false;
   return (
@@ -219,8 +235,8 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * True if a committing statement failed without a definite answer. An error that PostgreSQL reports means that nothing
- * was committed, unless it came with the end of a connection: ours, or one between the nodes of a cluster.
+ * Returns whether a committing statement failed without a definite response. An error that PostgreSQL reports means that
+ * nothing was committed, unless a connection broke, either our own or one between cluster nodes.
  */
 export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;
@@ -230,29 +246,32 @@ export function leavesOutcomeOpen(error: unknown): boolean {
   return isWorkerLostInCommit(error);
 }
 
-/** Marks an error after which COMMIT was answered with ROLLBACK: nothing is stored, whatever the error says. */
+/**
+ * Marks an error after which COMMIT was answered with ROLLBACK. Nothing is stored in that case, whatever the error says.
+ */
 export function noteRolledBack(error: unknown): void {
   if (error instanceof Error) Object.assign(error, { isRolledBack: true });
 }
 
-/** True if a lock was not acquired within the lock timeout or the statement timeout. */
+/** Returns whether a lock was not acquired within the lock timeout or the statement timeout. */
 export function isLockTimeout(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '55P03' || code === '57014';
 }
 
-/** True if PostgreSQL gave up waiting for a lock: the connection is as good as before. */
+/** Returns whether PostgreSQL gave up waiting for a lock. The connection can still be used. */
 export function isLockNotAcquired(error: unknown): boolean {
   return (error as { code?: unknown }).code === '55P03';
 }
 
-/** True if a row with the same primary key or unique value exists. */
+/** Returns whether a row with the same primary key or unique value already exists. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: unknown }).code === '23505';
 }
 
 /**
- * True if PostgreSQL aborted this transaction in favour of another, or data was moved to another node: a retry is enough.
+ * Returns whether a retry is enough, because PostgreSQL aborted this transaction in favour of another one, or data was
+ * moved to another node.
  */
 export function isConflict(error: unknown): boolean {
   const { code } = error as { code?: unknown };

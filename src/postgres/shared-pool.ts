@@ -4,8 +4,9 @@ import type { NodePools } from './cluster/node-pools.ts';
 import { type Client, type Pool, withClient } from './pool.ts';
 
 /**
- * The connections that all organisations share. They take turns, and each may hold only a share at once, so that others
- * get a connection soon. Waiting too long fails with `overloaded`, which says nothing about the database.
+ * The connections that all organisations share. Organisations take turns, and each may use only a share of the
+ * connections, so that others get a connection soon. If a request waits too long, it fails with `overloaded`, which does
+ * not mean that the database is unavailable.
  */
 export class SharedPool {
   readonly #pools: NodePools;
@@ -27,12 +28,12 @@ export class SharedPool {
     });
   }
 
-  /** How many wait for a connection. */
+  /** The number of requests that are waiting for a connection. */
   get waitingCount(): number {
     return this.#turns.waitingCount;
   }
 
-  /** How long all connections have been in use without one coming back. */
+  /** How long all connections have been in use without any of them being returned. */
   get stalledMs(): number {
     return this.#inUse < this.#pools.max ? 0 : performance.now() - this.#allInUseSinceMs;
   }
@@ -42,27 +43,27 @@ export class SharedPool {
   }
 
   /**
-   * The same for whoever follows the organisation's changes. They have a share of their own: among its uploads, readers would
-   * wait for a whole batch with every page, and fall behind.
+   * Returns a pool for the organisation's change readers, which have their own share. If they had to queue behind the
+   * organisation's uploads, they would wait for a whole batch with every page and fall behind.
    */
   forReaders(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(`readers of ${organisationId}`, undefined, this.#readersMax));
   }
 
   /**
-   * The same for statements on the organisation's own rows: in a cluster it bypasses the coordinator for the node that
-   * has them.
+   * Returns a pool for statements on the organisation's own rows. In a cluster, it bypasses the coordinator and connects
+   * to the node that stores these rows.
    */
   atOwner(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
   }
 
-  /** The node that has the organisation's rows; undefined if unknown, as without a cluster. */
+  /** Returns the node that stores the organisation's rows, or undefined if it is unknown or there is no cluster. */
   ownerOf(organisationId: string): string | undefined {
     return this.#pools.ownerOf(organisationId);
   }
 
-  /** For a query about several organisations of one node. */
+  /** Returns a pool for a query about several organisations on one node. */
   at(node: string | undefined): Pool {
     return this.#poolOf(() => this.#connect(`all of ${node ?? 'the coordinator'}`, node));
   }
@@ -79,7 +80,7 @@ export class SharedPool {
     try {
       const client = await this.#pools.connect(node);
       const leftMs = limits.lockWaitMs - (performance.now() - beganMs);
-      // In steps, so that there are few different statements.
+      // The time is rounded down to a multiple of the minimum, so that there are few distinct statements.
       const steps = Math.floor(leftMs / limits.lockWaitMsMin);
       client.lockWaitMs = Math.max(1, steps) * limits.lockWaitMsMin;
       const release = client.release.bind(client);

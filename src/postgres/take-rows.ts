@@ -2,9 +2,10 @@ import pg from 'pg';
 import type { Client } from './pool.ts';
 
 /**
- * Runs a query for a UUID and a text, passes on each row as it arrives and keeps none. `pg` collects the rows of a
- * query with a timeout, and its cursors do not work with pipelining; the type parsers are the only place that sees
- * values one by one. Collected rows outlive the young generation: see docs/performance.md.
+ * Runs a query that returns a UUID and a text per row, and passes each row to the caller as it arrives, without keeping
+ * it. `pg` collects all rows of a query that has a timeout, and its cursors do not work with pipelining. Only the type
+ * parsers see values one by one. Collected rows would live long enough to be moved to the old generation, whose garbage
+ * collections are expensive.
  */
 export async function takeRows(
   client: Client,

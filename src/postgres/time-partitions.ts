@@ -3,19 +3,26 @@ import { limits } from '../limits.ts';
 import type { Pool } from './pool.ts';
 import { inTransaction } from './transactions.ts';
 
-/** The functions are the owner's, because the service may not create or drop tables. */
+/**
+ * The names of a partitioned table and of the functions that detach and drop its partitions. The functions run with the
+ * owner's permissions, because the service may not create or drop tables.
+ */
 export interface TimePartitions {
   readonly tables: readonly string[];
   readonly detach: string;
   readonly drop: string;
 }
 
-/** `ahead` counts days or weeks: the function knows the width of a partition. */
+/**
+ * Creates partitions in advance. `ahead` is a number of days or weeks, depending on how wide the table's partitions are.
+ */
 export async function makePartitions(pool: Pool, ensure: string, ahead: number): Promise<void> {
   await pool.query(`select ${ensure}($1)`, [ahead]);
 }
 
-/** Drops what ended more than `daysKept` days ago, and what an earlier run detached but did not drop. */
+/**
+ * Drops partitions that ended more than `daysKept` days ago, and partitions that an earlier run detached but did not drop.
+ */
 export async function dropPartitions(
   pool: Pool,
   partitions: TimePartitions,
@@ -30,7 +37,7 @@ export async function dropPartitions(
   await dropDetached(pool, partitions);
 }
 
-/** Drops what was detached. */
+/** Drops detached partitions. */
 export async function dropDetached(
   pool: Pool,
   { tables, drop }: Pick<TimePartitions, 'tables' | 'drop'>,
@@ -44,8 +51,8 @@ export async function dropDetached(
 }
 
 /**
- * Runs a statement on a whole partition, which may take longer than others, in a transaction of its own. It is cancelled if the
- * process stops; undefined if it had stopped before.
+ * Runs a statement on a whole partition in its own transaction, with a longer timeout than usual. The statement is
+ * cancelled when the process stops. Returns undefined if the process had already stopped.
  */
 export function runLong<R extends QueryResultRow>(
   pool: Pool,
@@ -56,12 +63,12 @@ export function runLong<R extends QueryResultRow>(
   return inTransaction(pool, async (client) => {
     await client.query(`set local statement_timeout = ${msMax}`);
     const { rows: own } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-    // Without the type it could be either of two functions in a cluster.
+    // Without the explicit type, the call would be ambiguous in a cluster.
     const cancel = () =>
       void pool.query('select pg_cancel_backend($1::integer)', [own[0]?.pid]).catch(() => {});
     if (stopping?.aborted) return undefined;
     stopping?.addEventListener('abort', cancel, { once: true });
-    // The driver's own timeout would end it before PostgreSQL does.
+    // Without this, the driver's own timeout would expire before PostgreSQL's.
     const long = { ...statement, query_timeout: msMax + limits.databaseGraceMs };
     const { rows } = await client
       .query<R>(long)

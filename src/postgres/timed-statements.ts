@@ -1,14 +1,17 @@
 import type { PoolClient, QueryConfig } from 'pg';
 
-/** Callbacks for statements. */
+/** Callbacks for the start and end of statements. */
 export interface StatementEvents {
-  /** Called with the name of a statement and its duration. */
+  /** Called with the name and the duration of a statement that has ended. */
   readonly ended?: ((name: string, durationMs: number) => void) | undefined;
-  /** Called with the name of a statement that begins; the function it returns is called at the end, with any error. */
+  /**
+   * Called with the name of a statement that starts. Returns a function that is called with the error, if any, when the
+   * statement ends.
+   */
   readonly begin?: ((name: string) => ((error?: unknown) => void) | undefined) | undefined;
 }
 
-/** Makes a connection report its prepared statements and COMMIT; other statements have no name. */
+/** Makes a connection report its prepared statements and COMMIT. Other statements have no name. */
 export function timeStatements(client: PoolClient, events: StatementEvents): void {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown;
   client.query = ((...args: unknown[]) => {
@@ -20,7 +23,7 @@ export function timeStatements(client: PoolClient, events: StatementEvents): voi
       events.ended?.(name, performance.now() - startedMs);
       end?.(error);
     };
-    // The pool's own `query` passes a callback; all others use the promise.
+    // The pool's own `query` passes a callback. All other callers use the promise.
     const callback = args.at(-1);
     if (typeof callback === 'function') {
       const telling = (...result: unknown[]) => {

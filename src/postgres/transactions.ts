@@ -11,7 +11,9 @@ import {
   type Pool,
 } from './pool.ts';
 
-/** The answer to COMMIT was lost: the work may or may not be stored, and only sending it again settles that. */
+/**
+ * Thrown if the response to COMMIT was lost. The data may or may not be stored, and only a retry can show which is the case.
+ */
 export class CommitUnconfirmed extends Error {
   constructor(cause: unknown) {
     super('the answer to COMMIT was lost', { cause });
@@ -19,11 +21,12 @@ export class CommitUnconfirmed extends Error {
 }
 
 /**
- * Queues a statement that nothing depends on; all of them are sent at the end in one write, and cost one round trip.
+ * Queues a statement whose result nothing depends on. All queued statements are sent at the end, in one write and one
+ * round trip.
  */
 export type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
 
-/** Runs `work` in one transaction. A connection that fails to roll back is closed, not returned to the pool. */
+/** Runs `work` in one transaction. A connection that fails to roll back is closed and not returned to the pool. */
 export async function inTransaction<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client, sendLast: SendLast) => Promise<T>,
@@ -34,15 +37,16 @@ export async function inTransaction<T>(
   let result: T;
   try {
     const { lockWaitMs } = client;
-    // Sent together with the first statement of the work; its result is checked before the commit. Not a setting of the
-    // session, because a pooler would not keep it.
+    // This is sent together with the first statement in `work`, and its result is checked before the commit. The timeout
+    // is not a session setting, because a pooler would not keep it.
     const begun = client.query(
       lockWaitMs === undefined ? begin : `${begin}; set local lock_timeout = ${lockWaitMs}`,
     );
     begun.catch(() => {});
     result = await work(client, (statement) => last.push(statement));
     await begun;
-    // COMMIT is not sent along: only their answers show whether they wrote what they should have.
+    // COMMIT is not sent along with these statements, because only their responses show whether they wrote the expected
+    // rows.
     if (last.length > 0) await allOf(inOneWrite(client, () => last.map((run) => run(client))));
   } catch (error) {
     await rollBack(client, error);
@@ -53,8 +57,8 @@ export async function inTransaction<T>(
 }
 
 /**
- * Runs independent statements in one transaction, all sent at once: one write, one round trip, one commit. All are
- * committed or none.
+ * Runs independent statements in one transaction. All of them are sent together, which takes one write, one round trip and
+ * one commit.
  */
 export async function inOneTransaction<T>(
   client: Client,
@@ -75,7 +79,7 @@ export async function inOneTransaction<T>(
   return results;
 }
 
-/** Waits for all, then throws the first error: the others failed because of it. */
+/** Waits for all statements, and then throws the first error, because the other errors are its consequences. */
 export async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(sent);
   const failure = settled.find((result) => result.status === 'rejected');
@@ -83,7 +87,10 @@ export async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
-/** On a connection that has stopped answering, ROLLBACK would wait for a timeout; closing it rolls back too. */
+/**
+ * Rolls back and releases the connection. On a connection that has stopped responding, ROLLBACK would wait for a timeout,
+ * so the connection is closed, which also rolls back.
+ */
 async function rollBack(client: Client, because: unknown): Promise<void> {
   if (isUnavailable(because) && !isLockNotAcquired(because)) client.release(true);
   else {
@@ -106,21 +113,26 @@ async function commit(client: Client): Promise<void> {
   refuseRollback(command);
 }
 
-/** PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error. */
+/**
+ * Throws if the transaction was rolled back. PostgreSQL answers COMMIT in a failed transaction with ROLLBACK and no error.
+ */
 function refuseRollback(command: string): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
 }
 
 class BeginAgain extends Error {}
 
-/** Rolls the transaction back and retries it if this is false: data has changed under it, or rows were lost. */
+/**
+ * If `holds` is false, rolls the transaction back and retries it, because data has changed in the meantime or rows were
+ * lost.
+ */
 export function beginAgainUnless(holds: unknown, otherwise: string): asserts holds {
   if (!holds) throw new BeginAgain(otherwise);
 }
 
 /**
- * Runs a statement whose number of rows is known beforehand, and begins the transaction again if it is another. In a
- * cluster, a statement that waits while data is moved may come back with no row and no error.
+ * Runs a statement that must return a known number of rows, and restarts the transaction if the number differs. In a
+ * cluster, a statement that waits while data is moved may return no rows and no error.
  */
 export async function queryRows<R extends QueryResultRow>(
   client: Pick<Pool, 'query'>,
@@ -133,7 +145,7 @@ export async function queryRows<R extends QueryResultRow>(
   throw new BeginAgain(`${what}: ${rowCount} rows instead of ${expected}`);
 }
 
-/** The same for a statement that returns one row. */
+/** Runs a statement that must return one row, in the same way as `queryRows`. */
 export async function queryRow<R extends QueryResultRow>(
   client: Pick<Pool, 'query'>,
   statement: QueryConfig,
@@ -143,8 +155,8 @@ export async function queryRow<R extends QueryResultRow>(
 }
 
 /**
- * Retries a transaction that PostgreSQL aborted in favour of another, or that begins again after a wrong row count: rows
- * that were not seen to be written must never be acknowledged.
+ * Retries a transaction that PostgreSQL aborted in favour of another one, or that must restart because of a wrong number
+ * of rows. Rows must never be acknowledged if it is uncertain whether they are stored.
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -1,10 +1,16 @@
-// quotas/: what organisations with a quota have stored.
+// quotas/: measures the usage of organisations that have a quota.
 
 export const quotaLimits = {
-  /** Twice a minute, so that with the poll of every process a quota is enforced within a minute. */
+  /**
+   * Usage is measured twice a minute, and each process polls for the results, so that a quota is enforced within a
+   * minute.
+   */
   intervalMs: 30_000,
   quotasPerRead: 1_000,
-  /** The size of rows: how many are measured of an organisation and type, in how many places, and for how long in a run. */
+  /**
+   * Limits for sampling row sizes: the number of rows per organisation and type, the number of positions, and the time per
+   * run.
+   */
   rowsSampled: 1_000,
   samplePlaces: 4,
   samplingMs: 2_000,

@@ -4,7 +4,10 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 import { sampleRowBytes } from './row-bytes.ts';
 
-/** The average size of the rows of a type, and the last upload before it was measured. */
+/**
+ * For each record type, the average size of the organisation's rows, and the time of the last upload before the sizes
+ * were measured.
+ */
 type RowSizes = Readonly<Record<string, { readonly bytes: number; readonly upload: number | null }>>;
 
 interface Measured {
@@ -20,22 +23,23 @@ interface WithQuota extends Measured {
 
 interface Count {
   readonly organisation_id: string;
-  /** Null for all types together: only bytes depend on the type. */
+  /** Null if the count covers all types, because only the size in bytes depends on the type. */
   readonly type: string | null;
   readonly records: number;
-  /** In seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly last_upload: number | null;
 }
 
 /**
- * Measures what the organisations with a quota have stored, and notes what has changed. Records are counted already. Bytes are
- * the records of each type times the average size of the organisation's own rows: with the average of all organisations, one of
- * them could use up the quota of another. Sizes are measured again after an upload, for a limited time in each run; the next
- * run continues with the organisations that had no turn.
+ * Measures the usage of organisations that have a quota, and saves the changes. The record counts already exist. Bytes
+ * are calculated as each type's record count times the average size of the organisation's own rows. If the average
+ * covered all organisations, one organisation's large rows could use up another organisation's quota. Sizes are measured
+ * again after an upload. Each run spends a limited time on measuring sizes, and the next run continues with the remaining
+ * organisations.
  */
 export class UsageKeeper {
   readonly #pool: Pool;
-  /** Sizes up to this organisation were measured in the last run. */
+  /** The last organisation whose row sizes were measured in the previous run. */
   #sampledUpTo = firstUuid;
 
   constructor(pool: Pool) {
@@ -89,7 +93,10 @@ export class UsageKeeper {
   }
 }
 
-/** Otherwise a quota that is set again would be compared with what was stored long ago. */
+/**
+ * Deletes the measurements of organisations without a quota, so that a quota that is set later is not compared with an old
+ * measurement.
+ */
 async function forgetOthers(pool: Pool): Promise<void> {
   await pool.query(`
     delete from quota_usage u where not exists (
@@ -97,7 +104,10 @@ async function forgetOthers(pool: Pool): Promise<void> {
         and (o.records_stored_max is not null or o.bytes_stored_max is not null))`);
 }
 
-/** `organisations` is read in a statement of its own: in a cluster it is on the coordinator, and the counts are elsewhere. */
+/**
+ * Returns the organisations with a quota. They are read in a separate statement, because in a cluster `organisations` is
+ * on the coordinator and the counts are on other nodes.
+ */
 async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   const { rows } = await pool.query<WithQuota>(
     `select o.organisation_id, o.bytes_stored_max is not null as has_bytes, u.records::float8 as records,
@@ -110,7 +120,10 @@ async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   return rows;
 }
 
-/** Of the organisations with or without a quota of bytes. What is not rolled up yet is included. */
+/**
+ * Returns the record counts of organisations that have a byte quota, or of organisations that do not. Includes
+ * differences that have not been rolled up yet.
+ */
 async function countsOf(pool: Pool, page: readonly WithQuota[], hasBytes: boolean): Promise<Count[]> {
   const ids = page.flatMap(({ organisation_id, has_bytes }) =>
     has_bytes === hasBytes ? organisation_id : [],
@@ -139,7 +152,7 @@ async function note(pool: Pool, measured: readonly Measured[]): Promise<void> {
   ]);
 }
 
-/** For metrics: how many organisations have used most of a quota, and how many all of it. */
+/** Counts, for metrics, how many organisations have used most of a quota, and how many have used all of it. */
 export async function countNearQuota(pool: Pool): Promise<{ near: number; full: number }> {
   const used = (share: number) =>
     `u.records >= ${share} * o.records_stored_max or u.bytes >= ${share} * o.bytes_stored_max`;

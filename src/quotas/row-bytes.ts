@@ -5,9 +5,9 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 
 /**
- * The average size in bytes of an organisation's rows of a type as PostgreSQL stores them, with the header of the row and
- * without indexes. Of up to 1,000 rows all are measured; of more, 250 from each of four random ids on, between the smallest and
- * the largest.
+ * Returns the average size in bytes of an organisation's stored rows of one type. The size includes the row header but
+ * not the indexes. If there are up to 1,000 rows, all of them are measured. Otherwise, 250 rows are sampled after each of
+ * four random ids between the smallest and the largest id.
  */
 export async function sampleRowBytes(
   pool: Pool,
@@ -21,7 +21,7 @@ export async function sampleRowBytes(
   const starts = isSmall ? [firstUuid] : await randomIds(pool, organisationId, name, id);
   let [rows, bytes] = [0, 0];
   for (const start of starts) {
-    // The limit is a literal: PostgreSQL assumes that an unknown limit returns a tenth of all rows.
+    // The limit is a literal, because PostgreSQL assumes that an unknown limit returns a tenth of all rows.
     const { rows: found } = await pool.query<{ rows: number; bytes: number }>(
       `select count(*)::integer as rows, coalesce(sum(pg_column_size(r)), 0)::float8 as bytes
        from (
@@ -35,7 +35,10 @@ export async function sampleRowBytes(
   return rows === 0 ? 0 : bytes / rows;
 }
 
-/** Between the ends: ids may be random, or made of the time and so close together. */
+/**
+ * Picks random ids between the smallest and the largest id, because ids may be random, or may be based on time and
+ * therefore close together.
+ */
 async function randomIds(pool: Pool, organisationId: string, name: string, id: string): Promise<string[]> {
   const ends: bigint[] = [];
   for (const order of ['', 'desc']) {

@@ -3,7 +3,7 @@
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 
-/** The answer for a batch, as the client gets it and its receipt keeps it. */
+/** The response for a batch, as it is sent to the client and stored in the receipt. */
 export interface BatchAnswer {
   readonly batch: number;
   readonly status: BatchStatus;
@@ -18,7 +18,10 @@ export interface BatchAnswer {
     readonly errors: readonly RecordError[];
     readonly stale: readonly number[];
     readonly warnings: readonly Warning[];
-    /** Only if it is a stored batch of interactions: one id per record in the order sent, null for a failed one. */
+    /**
+     * Present only for a stored batch of interactions. It has one id per record in the order sent, and null for a
+     * failed record.
+     */
     readonly interaction_ids?: readonly (string | null)[];
   };
 }

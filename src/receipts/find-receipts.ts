@@ -23,7 +23,9 @@ import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './recei
 export interface ReceiptSummary extends Omit<StoredReceipt, keyof Counts | 'batches'> {
   readonly received: string;
   readonly complete: boolean;
-  /** Numbers of the batches that are not stored: rolled back, never begun, or still to come. */
+  /**
+   * The numbers of the batches that are not stored because they were rolled back, never started, or are still pending.
+   */
   readonly missing_batches: readonly number[];
   readonly counts: Counts;
 }
@@ -56,8 +58,8 @@ function summaryOf(stored: StoredReceipt): ReceiptSummary {
 }
 
 /**
- * Streams the receipt as JSON: the answers of a large replay come to 35 MB. Its answers are those of the batches that
- * were on the receipt when it was looked up, so that it does not contradict itself.
+ * Streams the receipt as JSON, because a large replay's responses can add up to 35 MB. For consistency, it contains only
+ * the batches that were on the receipt when it was looked up.
  */
 export async function* receiptFor(
   pool: Pool,
@@ -70,7 +72,7 @@ export async function* receiptFor(
   let next = `${JSON.stringify(summaryOf(stored)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
     const found = await answerOf(pool, organisationId, requestId, batch);
-    // Its week was dropped just now.
+    // The receipt's weekly partition has just been dropped.
     if (!found) throw new RequestError('receipt_not_found');
     const answer = hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
     yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
@@ -81,10 +83,10 @@ export async function* receiptFor(
 
 export const receiptFilters: Readonly<Record<string, Field>> = {
   type: optional(oneOf(uploadTypes)),
-  status: optional(oneOf(['200', '207', '400'], { description: 'only those with this status' })),
+  status: optional(oneOf(['200', '207', '400'], { description: 'only receipts with this status' })),
   idempotency_key: optional(text({ codePointsMax: limits.idempotencyKeyCharactersMax })),
-  from: optional(dateTime({ description: 'only those received at this time or later' })),
-  to: optional(dateTime({ description: 'only those received before this time' })),
+  from: optional(dateTime({ description: 'only what was received at this time or later' })),
+  to: optional(dateTime({ description: 'only what was received before this time' })),
   cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
   limit: optional(perPage('receipts', limits.receiptsPerPageMax, limits.receiptsPerPageDefault)),
 };

@@ -21,7 +21,7 @@ export interface StoredReceipt extends Counts {
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
-/** The answer for one batch of a request, as JSON, if it is stored. */
+/** Returns the stored response for one batch of a request as JSON, if there is one. */
 export async function answerOf(
   client: Client | Pool,
   organisationId: string,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LineBuffer } from './line-buffer.ts';
 
-it('gives the lines that were added, once, however long they are', () => {
+it('returns the added lines once, however long they are', () => {
   const line = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.nat({ max: 40_000 }).map((length) => 'ß€😀'.repeat(length)),
@@ -14,7 +14,7 @@ it('gives the lines that were added, once, however long they are', () => {
         for (const added of lines) buffer.add(added);
         return buffer.take();
       });
-      // Compared only at the end: a taken buffer must not be overwritten.
+      // The buffers are compared only at the end, because a buffer that was taken must not be overwritten later.
       expect(taken.map((bytes) => bytes.toString())).toEqual(
         rounds.map((lines) => lines.map((added) => `${added}\n`).join('')),
       );

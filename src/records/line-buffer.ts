@@ -1,20 +1,20 @@
-// records/: stored records: their tables, reading them back, exporting and counting them.
+// records/: the stored records, with their tables and the code that reads, exports and counts them.
 
 const firstBytes = 16 * 1024;
 const newline = 0x0a;
 
 /**
- * Buffers lines of an export as bytes. Lines that wait for a slow reader outlive the young generation, and as strings
- * they would grow the heap by 100 MB before V8 collects them; memory outside the heap makes it collect earlier.
+ * Buffers an export's lines as bytes. Lines that wait for a slow reader outlive V8's young generation. As strings, they
+ * would grow the heap by 100 MB before V8 collects them. Off-heap memory makes V8 collect earlier.
  */
 export class LineBuffer {
   #bytes: Buffer | undefined;
   #length = 0;
-  /** Later buffers are sized by how full the previous one was, so that they need not grow. */
+  /** The size of the next buffer, based on how full the previous buffer was, so that buffers rarely have to grow. */
   #expected = firstBytes;
 
   add(line: string): void {
-    // A UTF-16 unit takes at most three bytes.
+    // A UTF-16 code unit takes at most three bytes.
     const needed = this.#length + line.length * 3 + 1;
     let bytes = this.#bytes ?? Buffer.allocUnsafeSlow(Math.max(this.#expected, needed));
     if (bytes.length < needed) {
@@ -27,7 +27,7 @@ export class LineBuffer {
     bytes[this.#length++] = newline;
   }
 
-  /** The lines added since the last call. */
+  /** Returns the lines added since the last call. */
   take(): Buffer {
     const taken = this.#bytes?.subarray(0, this.#length) ?? Buffer.alloc(0);
     if (this.#bytes) this.#expected = Math.max(firstBytes, Math.ceil(this.#length * 1.1));

@@ -8,29 +8,29 @@ import { perType, type Resource, type ResourceType, resources } from '../registr
 import { LineBuffer } from './line-buffer.ts';
 import { isVisible, quote, sentRows, tableOf } from './tables.ts';
 
-/** A query for records. */
+/** A query for records of one type. */
 export interface RecordsAsked {
   readonly organisationId: string;
   readonly type: ResourceType;
   readonly includeDeleted: boolean;
-  /** Written at this instant or later; ISO 8601. */
+  /** Selects only records that were written at this instant (ISO 8601) or later. */
   readonly storedSince: string | undefined;
-  /** Field values that must match. */
+  /** The field values that must match. */
   readonly equal: Readonly<Record<string, string>>;
-  /** Only greater ids. */
+  /** Selects only records with greater ids. */
   readonly after: string | undefined;
 }
 
 export interface RecordPage {
-  /** Each as JSON. */
+  /** The records, each as JSON. */
   readonly records: readonly string[];
-  /** The cursor of the next page; null if there is none. */
+  /** The cursor of the next page, or null if this is the last page. */
   readonly next: string | null;
 }
 
 /**
- * The record in row `r` as JSON, every field by its name. PostgreSQL makes it: that costs it 4 microseconds more per
- * record, but saves 5 on the one thread that all requests share, and 15 strings.
+ * The record in row `r` as JSON, with every field by its name. PostgreSQL builds the JSON. That costs PostgreSQL 4
+ * microseconds more per record, but saves 5 microseconds and 15 strings on the thread that all requests share.
  */
 const recordAsJson = 'row_to_json(r)::text as record';
 
@@ -57,7 +57,10 @@ export async function findRecord(
   return rows[0]?.record;
 }
 
-/** `offset 0` is explained at `exists`: the loop that it makes also keeps the order of the ids. */
+/**
+ * The query for records by id. The comment on `exists` explains the `offset 0`. The resulting nested loop also
+ * preserves the order of the ids.
+ */
 const byIds = perType((type) => {
   const { name, id } = tableOf(type);
   return `
@@ -67,7 +70,10 @@ const byIds = perType((type) => {
       where organisation_id = $1 and ${id} = i.wanted and ${isVisible(type)} offset 0) r on true`;
 });
 
-/** Takes records by their ids, a binary array, in that order, each as JSON; `null` where there is none. */
+/**
+ * Passes each of the given records to `take` as JSON, in the order of `ids`, which is a binary array. The JSON is
+ * `null` if a record does not exist.
+ */
 export async function takeRecords(
   client: Client,
   organisationId: string,
@@ -79,7 +85,8 @@ export async function takeRecords(
 }
 
 /**
- * One page. It can be short if few records match: the search stops at its time limit, and the next page continues it.
+ * Reads one page. The page can be short if few records match: the search then stops at its time limit, and the next
+ * page continues it.
  */
 export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): Promise<RecordPage> {
   const deadline = performance.now() + limits.recordSearchMs;
@@ -91,7 +98,7 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
     if (records.push(record) === limit) lastOfPage = id;
   };
   for (let after = asked.after; ; ) {
-    // One more than asked for shows whether there is a next page.
+    // Read one extra record to find out whether there is a next page.
     const reached = await readNext(pool, { ...asked, after }, limit + 1 - records.length, take);
     if (records.length > limit) return { records: records.slice(0, limit), next: lastOfPage };
     if (reached === null || characters > limits.recordCharactersPerRead || performance.now() > deadline)
@@ -101,8 +108,8 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
 }
 
 /**
- * Streams all matching records, one per line, one query at a time: between queries it holds no connection, however
- * slowly the client reads. An empty chunk means that a query found nothing and the search goes on.
+ * Streams all matching records, one per line and one query at a time. It holds no connection between queries, however
+ * slowly the client reads. An empty chunk means that a query found nothing and the search continues.
  */
 export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerator<Buffer> {
   const lines = new LineBuffer();
@@ -113,9 +120,9 @@ export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerato
 }
 
 /**
- * Reads up to `limit` matching records, scanning in the order of ids. No index serves the filters, because every index
- * slows uploads down; instead the number of scanned records is bounded. Returns the id up to which the scan is
- * complete, null at the end.
+ * Reads up to `limit` matching records, scanning in id order. There is no index for the filters, because every index
+ * slows down uploads. Instead, the number of scanned records is limited. Returns the id up to which the scan is
+ * complete, or null at the end.
  */
 async function readNext(
   pool: Pool,
@@ -133,7 +140,8 @@ async function readNext(
   const rowCount = await withoutSorting(pool, (client) => takeRows(client, query, takeNext));
   if (rowCount === count) return last;
   const end = await endOfScan(pool, asked);
-  // Records added between the two statements make the scan end at a smaller id; nothing must be returned twice.
+  // Records that are added between the two statements make the scan end at a smaller id. In that case, the last
+  // record's id is returned, because no record may be returned twice.
   return end !== null && last !== null && last > end ? last : end;
 }
 
@@ -160,7 +168,7 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
   return { text, values };
 }
 
-/** The last id that a scan reads; null if it reaches the end of the table. */
+/** Returns the last id that a scan reads, or null if the scan reaches the end of the table. */
 async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
   const { name, id } = tableOf(type);
   const text = `
@@ -171,13 +179,16 @@ async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsk
   return rows[0]?.id ?? null;
 }
 
-/** How many records a query may return, so that even the longest possible fit into memory. */
+/** The number of records that a query may return, so that even the longest ones fit into memory. */
 const recordsPerRead = perType((type) => {
   const { fields }: Resource = resources[type];
   return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / charactersMax(fields)));
 });
 
-/** How long a record with these fields can be. Every value but a text is about as long as a UUID. */
+/**
+ * Returns the length of the longest possible record with these fields. Every value other than text is about as long as
+ * a UUID.
+ */
 export function charactersMax(fields: Readonly<Record<string, Field>>): number {
   return Object.values(fields).reduce(
     (sum, { schema }) => sum + ('maxLength' in schema ? Number(schema.maxLength) : 40),

@@ -9,7 +9,7 @@ export interface TypeCount {
   readonly last_upload: string | null;
 }
 
-/** Adds up the rolled-up counts and the few differences since. */
+/** Returns an organisation's counts, which are the rolled-up counts plus the few differences since the last roll-up. */
 export async function countsOf(pool: Pool, organisationId: string): Promise<TypeCount[]> {
   const { rows } = await pool.query<TypeCount>({
     name: 'counts',
@@ -27,9 +27,10 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 }
 
 /**
- * Adds the differences of all organisations to the rolled-up counts. All statements see the same snapshot, so they
- * delete exactly what they have added; no `with`, which a cluster would gather on one node. The rows to add and
- * delete are counted first: a difference that is deleted but not added would be lost for good.
+ * Adds all organisations' differences to the rolled-up counts. All statements see the same snapshot, so they delete
+ * exactly the differences that they have added. A single statement using `with` would be gathered on one node of a
+ * cluster. The rows to add and delete are counted first, because a difference that is deleted without being added would
+ * be lost permanently.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {
@@ -60,7 +61,10 @@ export async function rollUpCounts(pool: Pool): Promise<void> {
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));
 }
 
-/** `grouped` has a row for each count: how many differences it has, and whether the count exists. */
+/**
+ * Rolls up the differences in one table. `grouped` returns a row for each count, with the number of its differences and
+ * whether the count exists.
+ */
 async function rollUp(client: Client, differences: string, grouped: string, add: string): Promise<void> {
   const { rows } = await client.query<{ changes: number; counts: number }>(`
     select coalesce(sum(changes), 0)::integer as changes, count(*) filter (where is_counted)::integer as counts

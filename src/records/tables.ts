@@ -3,7 +3,7 @@ import type { ColumnType } from '../registry/fields.ts';
 import { idFieldOf, perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { sentFields, type UploadType } from '../registry/upload-types.ts';
 
-/** A record type as PostgreSQL knows it. Columns have the names of the fields; only the table's name is derived. */
+/** A record type's PostgreSQL table. The columns have the same names as the fields. */
 export interface Table {
   readonly name: string;
   readonly id: string;
@@ -24,11 +24,11 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * The start of every statement that writes rows of one organisation. `tenants` is in the `from` so that a cluster plans
- * the statement as one task on the node that owns the organisation; without it, or inside a `with`, the rows would travel
- * to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long as a transaction
- * writes stored rows in one such statement. No id may occur twice. The last parameter is the time of writing, because
- * a cluster allows no `now()` in `do update set`.
+ * Returns the start of a statement that writes one organisation's rows. `tenants` is in the `from` clause so that a
+ * cluster plans the statement as one task on the node that owns the organisation. Without it, or inside a `with`, the
+ * rows would be sent to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long
+ * as a transaction writes stored rows in a single such statement. No id may occur twice. The last parameter is the time
+ * of writing, because a cluster does not allow `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -39,9 +39,10 @@ export function insertRows({ name, id, columns, types }: Table): string {
 }
 
 /**
- * The rows of the organisation `$1` from one array per column, starting at `$2`, to be selected from as `i`. The arrays
- * are unnested in the select list, where elements are passed on one by one. Unnested in the `from`, every column is
- * first materialised, which makes an insert 1.3 times and a comparison 1.4 times as expensive.
+ * Returns a subquery named `i` with organisation `$1`'s rows. Its input is one array per column, starting at `$2`. The
+ * arrays are unnested in the select list, which passes on elements one by one. If they were unnested in the `from`
+ * clause, every column would be materialised first, which makes an insert 1.3 times and a comparison 1.4 times as
+ * expensive.
  */
 export function sentRows(columns: readonly string[], types: readonly ArrayType[], more = ''): string {
   const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
@@ -51,10 +52,10 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 }
 
 /**
- * Whether an id is stored as a record of the type in the organisation `$1`. `offset 0` keeps PostgreSQL from turning it
- * into a join: one planned while the table was small would hash all of an organisation's rows, even when there are a
- * billion of them. The organisation must be the parameter: with the column of the outer query in its place, a cluster
- * asks every shard.
+ * Returns a condition that is true if an id is stored as a record of the type in organisation `$1`. `offset 0` stops
+ * PostgreSQL from turning the condition into a join. A join that was planned while the table was small would hash all
+ * of an organisation's rows, even if there are a billion. The organisation must be the parameter. If it were a column
+ * of the outer query, a cluster would query every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
@@ -63,9 +64,9 @@ export function exists(type: ResourceType, idExpression: string): string {
 }
 
 /**
- * A condition that row `t` of the organisation `$1` does not belong to somebody who is being erased. From the request on nobody
- * sees the person's rows; later they are gone, or have no person. The ids are few, and PostgreSQL puts them into a hash table
- * once for each statement.
+ * Returns a condition that is true if row `t` of organisation `$1` does not belong to a person who is being erased.
+ * Once the erasure is requested, nobody can read the person's rows. Later they are deleted, or their personal fields
+ * are set to null. Few people are being erased at any time, and PostgreSQL hashes their ids once per statement.
  */
 export const isVisible = perType((type: UploadType) => {
   const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal === 'identifies');
@@ -73,7 +74,7 @@ export const isVisible = perType((type: UploadType) => {
   return fields.map(([field]) => `(t.${quote(field)}::text in (${ids})) is not true`).join(' and ') || 'true';
 });
 
-/** A field may be called `order`. */
+/** Quotes a name, because a field may be called `order`. */
 export function quote(name: string): string {
   return `"${name}"`;
 }

@@ -1,12 +1,12 @@
-// registry/: what a record is: kinds of field, record types, checks. Pure.
+// registry/: pure code that defines field kinds, record types and their validation.
 
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
-/** A checked value as its column stores it. Days and instants are counts; see times.ts. */
+/** A checked value in the form that its column stores. Days and instants are numbers (see times.ts). */
 export type Scalar = string | number | bigint | boolean;
 
-/** Why a value failed. One object per reason and field kind, so a failure allocates nothing. */
+/** The reason why a value failed. There is one object per reason and field kind, so a failure allocates nothing. */
 export interface Problem {
   readonly code: ProblemCode;
   readonly message: string;
@@ -30,8 +30,8 @@ export const problemCodes = [
 export type ProblemCode = (typeof problemCodes)[number];
 
 /**
- * A JSON Schema. `T` is the TypeScript type of the values it describes; `describes` carries it for the compiler and is never
- * set. A schema library would do the same, but loading one took 0.2 s of every command.
+ * A JSON Schema. `T` is the TypeScript type of the values that it describes. `describes` passes that type to the
+ * compiler and is never set. A schema library would do the same, but loading one added 0.2 s to every command.
  */
 export interface Schema<T = unknown> {
   readonly type: string | readonly string[];
@@ -46,19 +46,19 @@ type Described<S extends Schema> = S extends Schema<infer T> ? T : never;
 export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
 
 /**
- * One field of a record. `schema` is published in openapi.json; `read` checks a value that is present and returns it as
- * it will be stored. They stand side by side so that they agree; a property test compares them.
+ * One field in a record. `schema` is published in openapi.json. `read` checks a value that is present and returns it in
+ * its stored form. The two are defined together so that they agree, and a property test compares them.
  */
 export interface Field<S extends Schema = Schema, R extends boolean = boolean> {
   readonly schema: S;
   readonly column: ColumnType;
   readonly read: (value: unknown) => Scalar | Problem;
   readonly required: R;
-  /** The type that must already hold this id, if the specification's dependency table names one. */
+  /** The type of the record that must already exist with this id, according to the specification's dependency table. */
   readonly references?: string;
-  /** What an omitted value is stored as; default null. */
+  /** The value to store if the field is omitted. The default is null. */
   readonly fallback?: Scalar;
-  /** How the fast path reads its value from the bytes of a body; see plain-reader.ts. */
+  /** How the fast path reads the value from a body's bytes (see plain-reader.ts). */
   readonly plain?: Plain;
 }
 
@@ -67,7 +67,7 @@ export type Plain =
   | { readonly kind: 'text'; readonly bytesMax: number }
   | { readonly kind: 'choice'; readonly values: readonly Uint8Array[] };
 
-/** A record's JSON as TypeScript sees it: optional fields may be absent or null. */
+/** The TypeScript type of a record's JSON. Optional fields may be absent or null. */
 export type RecordOf<F extends Record<string, Field>> = {
   [K in keyof F as F[K] extends Field<Schema, true> ? K : never]: Described<F[K]['schema']>;
 } & {
@@ -86,7 +86,10 @@ const notUuid: Problem = {
   message: 'must be a UUID of hyphenated hexadecimal digits, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
 };
 
-/** The kinds of character in a UUID: a digit or lower-case letter, or a capital; 0 is neither. */
+/**
+ * The classes of characters in a UUID. A digit or lower-case letter is `lower`, an upper-case letter is `upper`, and
+ * any other character is 0.
+ */
 const lower = 1;
 const upper = 2;
 const hexKind = new Uint8Array(128);
@@ -94,8 +97,8 @@ for (const character of '0123456789abcdef') hexKind[character.charCodeAt(0)] = l
 for (const character of 'ABCDEF') hexKind[character.charCodeAt(0)] = upper;
 
 /**
- * The UUID in lower case, or undefined. A regular expression takes 2.7 times as long, and a record has up to five
- * UUIDs.
+ * Returns the UUID in lower case, or undefined. A regular expression would take 2.7 times as long, and a record has up
+ * to five UUIDs.
  */
 export function readUuid(value: string): string | undefined {
   if (value.length !== 36 || !isHyphenated(value)) return undefined;
@@ -140,11 +143,11 @@ export function uuid(options: Description = {}) {
   } satisfies Field;
 }
 
-/** A UUID that must be the id of a stored record of this type. */
+/** A field for the UUID of a record of this type, which must already be stored. */
 export function reference<T extends string>(references: T, options: Description = {}) {
   const description = options.description ?? `must reference an existing record of \`${references}\``;
   const field = uuid({ description });
-  // For programs: upload tools read from it which types go first.
+  // Upload tools use this to find out which types must be uploaded first.
   return { ...field, schema: { ...field.schema, 'x-references': references }, references } satisfies Field;
 }
 
@@ -152,7 +155,7 @@ const badCharacters: Problem = {
   code: 'invalid_characters',
   message: 'must not contain a NUL character or half of a surrogate pair',
 };
-/** UTF-8 cannot encode half of a surrogate pair, so the pattern need not exclude it. */
+/** UTF-8 cannot encode half of a surrogate pair, so the pattern does not have to exclude it. */
 const withoutNul = '^[^\\u0000]*$';
 
 export function text(options: Description & { codePointsMax?: number } = {}) {
@@ -167,7 +170,7 @@ export function text(options: Description & { codePointsMax?: number } = {}) {
       ...rest,
     } as Schema<string>,
     column: 'text',
-    // A text never has more characters than bytes.
+    // A string never has more characters than bytes.
     plain: { kind: 'text', bytesMax: codePointsMax },
     required: true,
     read(value) {
@@ -210,17 +213,17 @@ export function country(options: Description = {}) {
 
 const noSuchDay: Problem = {
   code: 'invalid_format',
-  message: 'names a day that the calendar does not have; check its year, month and day',
+  message: 'is not a day in the calendar; check its year, month and day',
 };
 
-/** Whether only the day is wrong, such as the 30th of February. */
+/** Returns whether only the day is invalid, as in 30 February. */
 function namesNoDay(value: string): boolean {
   return /^\d{4}-\d\d-\d\d($|T)/i.test(value) && readDate(value.slice(0, 10)) === undefined;
 }
 
 const notDate: Problem = {
   code: 'invalid_format',
-  message: 'must be a day of the calendar written as YYYY-MM-DD, such as 2004-02-29',
+  message: 'must be a valid date in the form YYYY-MM-DD, such as 2004-02-29',
 };
 
 export function date(options: Description = {}) {
@@ -239,7 +242,7 @@ export function date(options: Description = {}) {
 const notDateTime: Problem = {
   code: 'invalid_format',
   message:
-    'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z; without an offset it is taken as UTC',
+    'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z; without an offset, it is read as UTC',
 };
 
 export function dateTime(options: Description = {}) {
@@ -264,12 +267,12 @@ interface Range {
   readonly maximum?: number;
 }
 
-/** Money or a rate: stored as a decimal, so that sums add up. */
+/** A field for money or a rate, which is stored as a decimal so that sums are exact. */
 export function amount(options: Range & Description = {}) {
   return { ...number(options), column: 'numeric' } satisfies Field;
 }
 
-/** A measurement: stored as JSON's double. */
+/** A field for a measurement, which is stored as a double like a JSON number. */
 export function number(options: Range & Description = {}) {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = options;
   const outOfRange: Problem = { code: 'out_of_range', message: `must be ${describeRange(options)}` };
@@ -282,7 +285,7 @@ export function number(options: Range & Description = {}) {
       if (typeof value !== 'number') return wantsNumber;
       if (!Number.isFinite(value)) return notFinite;
       if (value < minimum || value > maximum || value <= exclusiveMinimum) return outOfRange;
-      return value === 0 ? 0 : value; // JSON has a negative zero; a stored amount does not.
+      return value === 0 ? 0 : value; // JSON has a negative zero, but a stored amount does not.
     },
   } satisfies Field;
 }
@@ -297,7 +300,7 @@ function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
   return bounds.flat().join(' and ') || 'a number';
 }
 
-/** How many are wanted on a page: a whole number in digits, as in a query parameter. */
+/** A field for the page size, written in digits as in a query parameter. */
 export function perPage(what: string, maximum: number, fallback: number) {
   const outOfRange: Problem = {
     code: 'out_of_range',
@@ -317,7 +320,7 @@ export function perPage(what: string, maximum: number, fallback: number) {
 
 const notFlag: Problem = { code: 'invalid_value', message: 'must be true or false' };
 
-/** `true` or `false` as a word, as in a query parameter. */
+/** A field for `true` or `false` as text, as in a query parameter. */
 export function flag(options: Description & { readonly examples?: readonly boolean[] } = {}) {
   return {
     schema: { type: 'boolean', ...options } as Schema<boolean>,
@@ -357,7 +360,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   } satisfies Field;
 }
 
-/** The same field, but it may be omitted, null, or an empty string, which is a value and differs from null. */
+/** Makes a field optional: it may be omitted, null, or an empty string, which is a value and differs from null. */
 export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
   const { minLength: _, ...schema } = field.schema;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
@@ -369,7 +372,10 @@ export function optional<F extends Field>(field: F): Omit<F, 'required'> & { req
   return { ...field, schema: nullable, required: false, read: readOptional(field) };
 }
 
-/** Exports write an empty cell as an empty string; for fields where that is invalid, the message says what to do. */
+/**
+ * Returns the reader for an optional field. Exports write empty cells as empty strings. If the field does not allow an
+ * empty string, the message explains what to do.
+ */
 function readOptional({ read }: Field): Field['read'] {
   const ofEmpty = read('');
   if (!isProblem(ofEmpty)) return read;
@@ -377,7 +383,9 @@ function readOptional({ read }: Field): Field['read'] {
   return (value) => (value === '' ? empty : read(value));
 }
 
-/** An optional text of a form that is published, with a problem of its own for every other, the empty text included. */
+/**
+ * A field for optional text in a published format. Every other value, including the empty string, fails with `problem`.
+ */
 export function optionalForm(form: RegExp, problem: Problem, schema: Description & Partial<Schema<string>>) {
   return {
     ...optional({ ...text(), schema: { type: 'string', pattern: form.source, ...schema } as Schema<string> }),

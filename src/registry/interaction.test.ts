@@ -16,7 +16,7 @@ it.each([
 });
 
 it.each([0, -1, 1.5, 253_402_300_800_000, 'yesterday', ''])(
-  '31: the event_timestamp %j names no instant',
+  '31: the event_timestamp %j is not an instant',
   (sent) => {
     expect(eventTime(sent)).toBeUndefined();
   },

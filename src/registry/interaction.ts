@@ -14,7 +14,7 @@ import { describes, identifies, impersonal, type StoredField } from './personal.
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
-/** The record type of each item type. */
+/** The record type that each item type refers to. */
 export const itemTypes = {
   TAG: 'tags',
   OFFER: 'offers',
@@ -38,7 +38,7 @@ function eventTimestamp() {
       maximum: latestMs,
       format: 'date-time',
       description:
-        'when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time',
+        'when the interaction happened: an ISO 8601 date-time, or an integer of epoch seconds (below 100000000000) or milliseconds',
     } as Schema<number | string>,
     column: 'jsonb',
     plain: { kind: 'eventTimestamp' },
@@ -50,21 +50,21 @@ function eventTimestamp() {
   } satisfies Field;
 }
 
-/** The instant of an `event_timestamp` that has been checked. */
+/** Returns the instant of an `event_timestamp` that has already been checked. */
 export function checkedEventTime(sent: number | string): Instant {
   const instant = eventTime(sent);
   if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
   return instant;
 }
 
-/** The instant of an `event_timestamp`, or undefined. */
+/** Returns the instant of an `event_timestamp`, or undefined if it is invalid. */
 export function eventTime(sent: number | string): Instant | undefined {
   if (typeof sent === 'string') return readDateTime(sent);
   if (!Number.isInteger(sent) || sent <= 0) return undefined;
   return instantOf(sent < limits.epochSecondsEnd ? sent * 1_000 : sent);
 }
 
-/** One user's interaction with one item. It gets its id when it is stored, and never changes. */
+/** One user's interaction with one item. It gets its id when it is stored, and never changes afterwards. */
 export const interaction = {
   ...impersonal({ interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']) }),
   user_id: identifies(
@@ -76,21 +76,21 @@ export const interaction = {
     ),
   ),
   student_id: identifies(
-    optional(reference('customers', { description: 'a student, who is a customer; must already exist' })),
+    optional(reference('customers', { description: 'the student, who must be an existing customer' })),
   ),
   ...impersonal({
     item_type: oneOf(Object.keys(itemTypes) as ItemType[]),
-    item_id: uuid({ description: 'an existing item of the kind that `item_type` names' }),
+    item_id: uuid({ description: 'id of an existing item of the type in `item_type`' }),
   }),
-  city: describes(optional(text({ description: 'where it happened' }))),
-  country: describes(optional(text({ description: 'where it happened' }))),
+  city: describes(optional(text({ description: 'where the interaction happened' }))),
+  country: describes(optional(text({ description: 'where the interaction happened' }))),
   ...impersonal({
     platform: optional(oneOf(['ANDROID', 'IOS', 'WEB', 'OTHER'])),
     event_timestamp: eventTimestamp(),
     source: optional(
-      oneOf(['SERVICE'], { description: 'SERVICE when it came from a recommendation, else null' }),
+      oneOf(['SERVICE'], { description: 'SERVICE if the interaction came from a recommendation, else null' }),
     ),
-    recommendation_id: optional(uuid({ description: 'the recommendation it came from' })),
+    recommendation_id: optional(uuid({ description: 'the recommendation that the interaction came from' })),
   }),
 } satisfies Record<string, StoredField>;
 

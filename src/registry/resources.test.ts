@@ -35,7 +35,7 @@ it('has the fourteen types', () => {
   ]);
 });
 
-it('says what is wrong with the same object each time, so that failures can be grouped without copies', () => {
+it('reports the same problem with the same object each time, so that failures can be grouped without copies', () => {
   const values = () => [
     true,
     false,
@@ -58,7 +58,7 @@ it('says what is wrong with the same object each time, so that failures can be g
     }
 });
 
-it('refers to what the dependency table says, and to nothing else', () => {
+it('refers to the types in the dependency table, and to nothing else', () => {
   const table = resourceTypes.flatMap((type) =>
     referencesOf(type).map((reference) => `${type}.${reference.field} -> ${reference.type}`),
   );
@@ -99,7 +99,7 @@ it('the example of an interaction passes its check', () => {
   expect(problemsOf(interaction, interactionExample)).toBeUndefined();
 });
 
-/** Any JSON value, with nearly valid ones more often than by chance. */
+/** Generates any JSON value, with a bias towards values that are almost valid. */
 const anyJson = fc.oneof(
   fc.jsonValue(),
   fc.uuid(),
@@ -137,12 +137,12 @@ const published = [...Object.values<Resource>(resources).map(({ fields }) => fie
   (fields) => Object.entries(fields),
 );
 
-it.each(published)('the published schema of %s and the check that is run accept the same', (_name, field) => {
+it.each(published)('the published schema of %s and the check that runs accept the same', (_name, field) => {
   const schema = Compile(field.schema);
   fc.assert(
     fc.property(anyJson, (value) => {
-      // The record, not the field, decides about null, empty and missing values; and a schema cannot exclude NUL from a
-      // text.
+      // Null, empty and missing values are handled by the record, not by the field. A schema cannot exclude NUL from
+      // strings.
       fc.pre(value !== null && value !== '' && !(typeof value === 'string' && value.includes('\0')));
       const accepted = !isProblem(field.read(value));
       const published = schema.Check(value);

@@ -15,28 +15,30 @@ import {
 } from './fields.ts';
 import { describes, identifies, impersonal, type StoredField } from './personal.ts';
 
-/** One record type. Its first field is its identifier. */
+/** A record type. The first field is the record's identifier. */
 export interface Resource<F extends Record<string, StoredField> = Record<string, StoredField>> {
-  /** The type's name in the singular, for messages and for the API reference. */
+  /** The type's singular name, for messages and the API reference. */
   readonly singular: string;
   readonly fields: F;
-  /** A valid record: shown in the API reference and sent by a test. */
+  /** A valid record, which the API reference shows and a test sends. */
   readonly example: RecordOf<F>;
 }
 
-/** Only checks the type of the example against the fields. */
+/** Makes the compiler check the example against the fields. */
 function resource<F extends Record<string, StoredField>>(definition: Resource<F>): Resource<F> {
   return definition;
 }
 
 /** The last fields of every record type, in this order. */
 const lifecycle = impersonal({
-  created: optional(dateTime({ description: 'when the record was created, as its source says' })),
+  created: optional(dateTime({ description: 'when the record was created, according to its source' })),
   updated: optional(
     dateTime({ description: 'when the record last changed; an older version never replaces a newer one' }),
   ),
   is_deleted: {
-    ...optional(boolean({ description: 'marks the record as deleted; it stays, and may be referenced' })),
+    ...optional(
+      boolean({ description: 'marks the record as deleted; it is kept and can still be referenced' }),
+    ),
     fallback: false,
   },
 });
@@ -44,8 +46,8 @@ const lifecycle = impersonal({
 const named = impersonal({ name: text(), region: country() });
 
 /**
- * THE table: every record type of the service. Validation, SQL, the API description and the tests that run over every
- * type are derived from it. A new type is one entry here and one migration; see docs/adding-a-record-type.md.
+ * Every record type in the service. Validation, SQL, the API description and the tests that cover every type are
+ * derived from this table. A new type needs one entry here and one migration (see docs/adding-a-record-type.md).
  */
 export const resources = {
   customers: resource({
@@ -255,7 +257,7 @@ export const resources = {
     fields: {
       ...impersonal({ student_favourite_id: uuid() }),
       student_id: identifies(
-        reference('customers', { description: 'a student, who is a customer; must already exist' }),
+        reference('customers', { description: 'the student, who must be an existing customer' }),
       ),
       ...impersonal({ shop_id: reference('shops') }),
       ...lifecycle,
@@ -285,7 +287,7 @@ export interface Reference {
   readonly type: ResourceType;
 }
 
-/** The fields of this type whose ids must already exist, in the registry's order. */
+/** Returns the type's fields whose ids must already exist, in the registry's order. */
 export function referencesOf(type: ResourceType): Reference[] {
   const { fields }: Resource = resources[type];
   return Object.entries(fields).flatMap(([field, { references }], position) =>
@@ -293,13 +295,13 @@ export function referencesOf(type: ResourceType): Reference[] {
   );
 }
 
-/** The problem of a missing reference. */
+/** Returns the error for a missing reference. */
 export function referenceNotFound(type: ResourceType): Problem {
-  const message = `refers to no ${resources[type].singular} that exists; upload it to /v1/data/${type} first`;
+  const message = `refers to a missing ${resources[type].singular}; upload it to /v1/data/${type} first`;
   return { code: 'reference_not_found', message };
 }
 
-/** Caches what is made for each type, the first time it is needed. */
+/** Caches one value per type, which is created when it is first used. */
 export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
   const made = new Map<K, T>();
   return (type) => {

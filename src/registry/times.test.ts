@@ -56,12 +56,12 @@ describe('readDate', () => {
     ['9999-12-31', 2_921_939],
   ])('%s is day %i', (day, days) => expect(readDate(day)).toBe(days));
   it.each(['2003-02-29', '2004-02-30', '2004-04-31', '0000-01-01', '2004-2-9', '2004-02-09T00:00:00Z'])(
-    '%s is none',
+    '%s is not an instant',
     (day) => expect(readDate(day)).toBeUndefined(),
   );
 });
 
-it('every day and millisecond is the one that the platform counts', () => {
+it('every day and millisecond agrees with the platform', () => {
   const wrong: string[] = [];
   for (let ms = Date.UTC(1600, 0, 1); ms < Date.UTC(2500, 0, 1); ms += 86_400_000 * 3.7 + 1) {
     const iso = new Date(ms).toISOString();

@@ -1,6 +1,6 @@
 /**
- * Converts dates and times from JSON to the stored form: days and microseconds since the start of 2000 in UTC, as
- * PostgreSQL counts.
+ * These functions convert dates and times from JSON to the stored form, which is days or microseconds since the start
+ * of 2000 in UTC, as in PostgreSQL.
  */
 
 const epochMs = Date.UTC(2000, 0, 1);
@@ -11,27 +11,27 @@ const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const earliestMs = epochMs - 730_119 * dayMs;
 export const latestMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** Microseconds since 2000; a bigint where a number would not be exact, before 1715 and after 2285. */
+/** Microseconds since 2000. A bigint if a number would not be exact, which is the case before 1715 and after 2285. */
 export type Instant = number | bigint;
 
-/** Days since 2000, or undefined if the calendar has no such day. */
+/** Returns the days since 2000, or undefined if the day does not exist. */
 export function readDate(value: string): number | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateBytes(bytes, 0, value.length);
 }
 
-/** The instant of an ISO 8601 date-time, or undefined. */
+/** Returns the instant of an ISO 8601 date-time, or undefined if it is invalid. */
 export function readDateTime(value: string): Instant | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateTimeBytes(bytes, 0, value.length);
 }
 
-/** The longest date-time: nine digits of a second and an offset. */
+/** The length of the longest date-time, with nine fractional digits and an offset. */
 const charactersMax = 35;
 
 /**
- * Undefined for text that is too long or not ASCII, which cannot be a date-time. The bytes are valid until the next
- * call.
+ * Returns the bytes of a string, which are valid until the next call. Returns undefined for text that is too long or
+ * not ASCII, because it cannot be a date-time.
  */
 function bytesOf(value: string): Uint8Array | undefined {
   if (value.length > charactersMax) return undefined;
@@ -45,15 +45,15 @@ function bytesOf(value: string): Uint8Array | undefined {
 
 const scratch = new Uint8Array(charactersMax);
 
-/** `readDate` for the bytes from `from` to `end`. */
+/** Does the same as `readDate`, for the bytes from `from` to `end`. */
 export function readDateBytes(bytes: Uint8Array, from: number, end: number): number | undefined {
   return end - from === 10 ? readDay(bytes, from) : undefined;
 }
 
 /**
- * `readDateTime` for the bytes from `from` to `end`. Reads digit by digit: a regular expression and the strings it cuts
- * out take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not rounded,
- * because rounding could carry an instant into the next year.
+ * Does the same as `readDateTime`, for the bytes from `from` to `end`. It reads digit by digit, because a regular
+ * expression and its substrings take five times as long, and uploads spend much of their time here. Digits beyond
+ * microseconds are truncated, because rounding could carry an instant into the next year.
  */
 export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number): Instant | undefined {
   if (end - from < 16) return undefined;
@@ -76,7 +76,7 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
       at = endOfFraction;
     }
   }
-  // PostgreSQL and POSIX time have no leap seconds, so 60 fails.
+  // PostgreSQL and POSIX time have no leap seconds, so second 60 is invalid.
   if (!(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
   const offsetMinutes = readOffset(bytes, at, end);
   if (offsetMinutes === undefined) return undefined;
@@ -84,19 +84,19 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
   return toInstant(ms, microseconds);
 }
 
-/** The instant of a Unix time in milliseconds. */
+/** Returns the instant of a Unix time in milliseconds, or undefined if it is out of range. */
 export function instantOf(unixMs: number): Instant | undefined {
   return toInstant(unixMs - epochMs, 0);
 }
 
-/** Unix time in milliseconds, rounded up. */
+/** Returns the Unix time in milliseconds, rounded up. */
 export function unixMsOf(instant: Instant): number {
   const micros = BigInt(instant);
   const part = ((micros % 1_000n) + 1_000n) % 1_000n;
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
-/** ISO 8601 in UTC, with microseconds. */
+/** Returns the instant as ISO 8601 in UTC, with microseconds. */
 export function isoOf(instant: Instant): string {
   const micros = ((BigInt(instant) % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = epochMs + Number((BigInt(instant) - micros) / 1_000n);
@@ -109,7 +109,7 @@ function toInstant(ms: number, microseconds: number): Instant | undefined {
   return Number.isSafeInteger(instant) ? instant : BigInt(ms) * 1_000n + BigInt(microseconds);
 }
 
-/** Reads the ten bytes of a day, or returns undefined. */
+/** Reads the ten bytes of a date. Returns undefined if they are not a valid date. */
 function readDay(bytes: Uint8Array, from: number): number | undefined {
   if (bytes[from + 4] !== 0x2d /* - */ || bytes[from + 7] !== 0x2d) return undefined;
   const year = twoDigits(bytes, from) * 100 + twoDigits(bytes, from + 2);
@@ -121,7 +121,7 @@ function readDay(bytes: Uint8Array, from: number): number | undefined {
   return daysSince2000(year, month, day);
 }
 
-/** Counts years from March, so that the leap day is the last day of a year. */
+/** Returns the days since 2000. Years are counted from March, so that the leap day is the last day of the year. */
 function daysSince2000(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
   const monthsSinceMarch = (month + 9) % 12;
@@ -130,7 +130,7 @@ function daysSince2000(year: number, month: number, day: number): number {
   return marchYear * 365 + leapDays + Math.floor((monthsSinceMarch * 153 + 2) / 5) + day - 730_426;
 }
 
-/** The two-digit number at `at`, or NaN. */
+/** Returns the two-digit number at `at`, or NaN. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = (bytes[at] as number) - 0x30;
   const ones = (bytes[at + 1] as number) - 0x30;
@@ -150,7 +150,7 @@ function readFraction(bytes: Uint8Array, from: number, end: number): number {
   return micros;
 }
 
-/** Minutes ahead of UTC from `Z`, `+02:00`, `+0200`, `+02` or nothing; undefined for anything else. */
+/** Parses `Z`, `+02:00`, `+0200`, `+02` or nothing into minutes ahead of UTC. Returns undefined for anything else. */
 function readOffset(bytes: Uint8Array, at: number, end: number): number | undefined {
   const rest = end - at;
   if (rest === 0) return 0;

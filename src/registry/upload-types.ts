@@ -8,22 +8,27 @@ export type UploadType = ResourceType | 'interactions';
 
 export const uploadTypes: readonly UploadType[] = [...resourceTypes, 'interactions'];
 
-/** The fields of a sent record. The first is its identifier, except that an interaction is sent without one. */
+/**
+ * Returns a record's fields as they are sent. The first field is the identifier, except for interactions, which are
+ * sent without one.
+ */
 export function sentFields(type: UploadType): Readonly<Record<string, StoredField>> {
   return type === 'interactions' ? interaction : resources[type].fields;
 }
 
-/** The column types as sent to PostgreSQL: JSON is sent as text, and the statement casts it back. */
+/** Returns the column types that are sent to PostgreSQL. JSON is sent as text, and the statement casts it back. */
 export function sentColumnTypes(type: UploadType): ColumnType[] {
   return Object.values(sentFields(type)).map(({ column }) => (column === 'jsonb' ? 'text' : column));
 }
 
 export interface SentReference extends Reference {
-  /** If another field decides the type: that field's position in a row, and its value for this type. */
+  /**
+   * Set if another field determines the type. It contains that field's position in a row, and its value for this type.
+   */
   readonly where?: { readonly position: number; readonly value: string };
 }
 
-/** The fields whose ids must already exist, once per type that they can refer to. */
+/** Returns the fields whose ids must already exist, with one entry per type that a field can refer to. */
 export function sentReferencesOf(type: UploadType): SentReference[] {
   if (type !== 'interactions') return referencesOf(type);
   const position = (field: keyof typeof interaction) => Object.keys(interaction).indexOf(field);
@@ -37,7 +42,7 @@ export function sentReferencesOf(type: UploadType): SentReference[] {
   return [student, ...items];
 }
 
-/** The types, each after those it refers to. */
+/** Returns all types in an order in which each type comes after the types that it refers to. */
 export function inOrderOfReference(): UploadType[] {
   const ordered = new Set<UploadType>();
   const place = (type: UploadType) => {

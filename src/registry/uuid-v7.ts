@@ -1,18 +1,18 @@
 import { type Instant, unixMsOf } from './times.ts';
 
-/** These sort before and after every other UUID. */
+/** The first and the last UUID in sort order. */
 export const firstUuid = '00000000-0000-0000-0000-000000000000';
 export const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** A UUIDv7 begins with 48 bits of Unix time in milliseconds. */
+/** Returns the time in a UUIDv7, which starts with 48 bits of Unix time in milliseconds. */
 
 export function msOfUuidV7(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
 /**
- * A new UUIDv7 in four 32-bit words. The counter, up to 4,095, follows the time, so ids of one millisecond ascend.
- * `random` gives two words of random bits.
+ * Creates a UUIDv7 as four 32-bit words. The counter of up to 4,095 follows the time, so that ids within one
+ * millisecond are ascending. `random` provides two words of random bits.
  */
 export function uuidV7Words(
   ms: number,
@@ -29,18 +29,21 @@ export function uuidV7Words(
   ];
 }
 
-/** The smallest UUID of a millisecond: a bound between ids made before and from then on. */
+/** Returns the smallest UUID for a millisecond, which separates earlier ids from later ones. */
 export function uuidFloor(ms: number): string {
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** The smallest id made at this instant or later; ids count milliseconds, so the instant is rounded up. */
+/**
+ * Returns the smallest id that was created at this instant or later. Ids have millisecond precision, so the instant is
+ * rounded up.
+ */
 export function firstIdFrom(instant: Instant): string {
   return uuidFloor(Math.max(0, unixMsOf(instant)));
 }
 
-/** The time in an id, as ISO 8601. */
+/** Returns the creation time in an id as ISO 8601. */
 export function timeOfUuidV7(id: string): string {
   return new Date(msOfUuidV7(id)).toISOString();
 }

@@ -1,10 +1,10 @@
 import { limits } from '../limits.ts';
 import { type Field, isProblem, isUuid, type Problem, required, type Scalar } from './fields.ts';
 
-/** A checked record: one value per field, in the registry's order, as it will be stored. */
+/** A checked record, with one value per field in the registry's order. Values are in their stored form. */
 export type Row = (Scalar | null)[];
 
-/** One wrong field of a record; `field` is null if the record as a whole is wrong. */
+/** An invalid field in a record. `field` is null if the problem is with the record as a whole. */
 export interface FieldProblem extends Problem {
   readonly field: string | null;
 }
@@ -19,8 +19,8 @@ const repeatedField: Problem = {
 };
 
 /**
- * Makes the check of one record type. The check takes one sent value per field, in the registry's order (undefined if
- * absent), and returns either the row to store or its problems.
+ * Creates the check for a record type. The check takes one value per field in the registry's order, or undefined if a
+ * field is absent. It returns either the row to store or the record's problems.
  */
 export function makeCheck(fields: Readonly<Record<string, Field>>) {
   const inOrder = Object.values(fields);
@@ -43,8 +43,8 @@ export function makeCheck(fields: Readonly<Record<string, Field>>) {
 }
 
 /**
- * Returns the same object for the same field and problem: however many records fail, it is copied between threads only
- * once.
+ * Returns the same object for the same field and problem, so that it is copied between threads only once, however many
+ * records fail.
  */
 function problemNamer(field: string): (problem: Problem) => FieldProblem {
   const named = new WeakMap<Problem, FieldProblem>();
@@ -61,31 +61,31 @@ function readField({ required: isRequired, fallback, read }: Field, value: unkno
   return read(value);
 }
 
-/** The id of a record for an answer about it: only ever a UUID, so that nothing else is echoed. */
+/** Returns the record's id as shown in responses. It is always a UUID, so that no other input is echoed. */
 export function sentId(value: unknown): string | null {
   return isUuid(value) ? value.toLowerCase() : null;
 }
 
-/** The problem of a record that cannot be read at all. */
+/** The errors for records that cannot be read at all. */
 export const unreadableRecord = {
   not_an_object: {
     field: null,
     code: 'not_an_object',
-    message: 'each record must be a JSON object of the fields of its type',
+    message: 'each record must be a JSON object with the fields of its type',
   },
   nested_too_deeply: {
     field: null,
     code: 'nested_too_deeply',
-    message: 'a record is nested too deeply; send a flat object of the fields of its type',
+    message: 'a record is nested too deeply; send a flat object with the fields of its type',
   },
   too_many_fields: {
     field: null,
     code: 'record_too_large',
-    message: `a record may have at most ${limits.fieldsPerRecordMax} fields; leave out those that are not of its type`,
+    message: `a record may have at most ${limits.fieldsPerRecordMax} fields; leave out fields that its type does not have`,
   },
   too_large: {
     field: null,
     code: 'record_too_large',
-    message: `a record may take at most ${limits.recordBytesMax} bytes of JSON; shorten it or leave out fields that are not of its type`,
+    message: `a record may take at most ${limits.recordBytesMax} bytes of JSON; shorten it, or leave out fields that its type does not have`,
   },
 } as const satisfies Record<string, FieldProblem>;

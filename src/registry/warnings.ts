@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** Something the sender should know about a batch although no record failed for it. */
+/** Something that the client should know about a batch, even though no record failed because of it. */
 export interface Warning {
   readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future' | 'repeated_id';
   readonly field: string | null;
@@ -8,14 +8,15 @@ export interface Warning {
   readonly message: string;
 }
 
-/** Counts warnings in bounded memory, whatever is sent. */
+/** Counts warnings in bounded memory, whatever the client sends. */
 export class WarningCounter {
   readonly #unknownFields = new Map<string, number>();
   #moreUnknownFields = 0;
   #updatedInFuture = 0;
 
   readonly unknownField = (name: string): void => {
-    // Most names are shown unchanged; beyond the maximum of distinct names, further ones are only counted.
+    // When the maximum number of distinct names is reached, further names are only counted. Most names are shown
+    // unchanged, so a known name does not have to be made safe again.
     const isFull = this.#unknownFields.size >= limits.unknownFieldNamesMax;
     const shown = this.#unknownFields.has(name) ? name : shownName(name);
     const count = this.#unknownFields.get(shown);
@@ -30,16 +31,16 @@ export class WarningCounter {
   list(): Warning[] {
     const warnings: Warning[] = [];
     for (const [field, count] of this.#unknownFields) {
-      const message = 'is not known here and was ignored; check its spelling';
+      const message = 'is not a known field and was ignored; check its spelling';
       warnings.push({ code: 'unknown_field', field, count, message });
     }
     if (this.#moreUnknownFields > 0) {
-      const message = 'further names that are not known here were ignored';
+      const message = 'further unknown fields were ignored';
       warnings.push({ code: 'more_unknown_fields', field: null, count: this.#moreUnknownFields, message });
     }
     if (this.#updatedInFuture > 0) {
       const message =
-        'is more than 24 hours ahead; the record was taken, but nothing older can replace it until then: check the clock or the time zone of the source';
+        'is more than 24 hours in the future; the record was stored, but nothing older can replace it until then: check the clock or the time zone of the source';
       warnings.push({ code: 'updated_in_future', field: 'updated', count: this.#updatedInFuture, message });
     }
     return warnings;
@@ -47,9 +48,9 @@ export class WarningCounter {
 }
 
 /**
- * Makes a sent name safe to repeat in an answer: cuts it at a character boundary (a character has at most two UTF-16
- * units), and masks an API key that was sent in its place. Receipts keep answers, and PostgreSQL cannot read JSON that
- * contains a NUL or half of a surrogate pair.
+ * Makes a name safe to repeat in a response. It truncates the name at a character boundary (a character has at most two
+ * UTF-16 code units), and masks an API key that was sent in place of a name. Receipts store responses, and PostgreSQL
+ * cannot read JSON that contains a NUL or half of a surrogate pair.
  */
 export function shownName(name: string): string {
   const charactersMax = limits.unknownFieldNameCharactersMax;

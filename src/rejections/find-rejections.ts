@@ -31,17 +31,17 @@ import {
 } from './rejections.ts';
 import { settleOrganisation } from './unsettled-batches.ts';
 
-/** The filters of every operation on rejections. */
+/** The filters shared by all operations on rejections. */
 export const rejectionFilters = {
   type: optional(oneOf(uploadTypes)),
-  code: optional(oneOf(problemCodes, { description: 'only those with an error of this code' })),
+  code: optional(oneOf(problemCodes, { description: 'only rejections with an error of this code' })),
   field: optional(
     text({
       codePointsMax: limits.unknownFieldNameCharactersMax,
-      description: 'only those with an error in this field',
+      description: 'only rejections with an error in this field',
     }),
   ),
-  request_id: optional(uuid({ description: 'only those of this upload' })),
+  request_id: optional(uuid({ description: 'only rejections of this upload' })),
 } satisfies Record<string, Field>;
 
 export const rejectionPaging = {
@@ -49,7 +49,9 @@ export const rejectionPaging = {
   limit: optional(perPage('rejections', limits.rejectionsPerPageMax, limits.rejectionsPerPageDefault)),
 } satisfies Record<string, Field>;
 
-/** A page as JSON. Records are inserted as the text that was kept: parsing and serialising could change them. */
+/**
+ * Returns a page as JSON. Records are inserted as the stored text, because parsing and serialising could change them.
+ */
 export async function rejectionPage(
   pool: Pool,
   organisationId: string,
@@ -89,7 +91,8 @@ function errorsOf({ fields, codes, messages }: Reasons) {
 }
 
 /**
- * Rejections of one type with one reason. `first` and `last` are ids, which contain times; the first is the example.
+ * Rejections of one type with the same error. `first` and `last` are ids, which contain times. The first rejection is
+ * the example.
  */
 interface Group {
   readonly type: string;
@@ -119,7 +122,7 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
       count,
       first_seen: timeOfUuidV7(first),
       last_seen: timeOfUuidV7(last),
-      // It may have been removed since it was counted.
+      // The example may have been removed after it was counted.
       example: example
         ? {
             rejection_id: example.rejection_id,
@@ -138,7 +141,7 @@ function nameOf({ type, code, field }: Group): string {
   return [type, code, field].join(' ');
 }
 
-/** A record that failed for several reasons is in a group for each. */
+/** Groups rejections by error. A record that failed with several errors is in a group for each of them. */
 async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFilter): Promise<Group[]> {
   const { code, field, request_id } = filter;
   const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
@@ -191,8 +194,8 @@ export async function countRejections(
 }
 
 /**
- * Deletes the rejections that match, in bounded transactions, until the time is up. `hasMore` then says that the same call has
- * to be repeated. Each call deletes something, if there is something.
+ * Deletes the matching rejections in transactions of limited size, until the time is up. If `hasMore` is true, the same
+ * call has to be repeated. Each call deletes something if anything matches.
  */
 export async function discardRejections(
   pool: Pool,
@@ -207,7 +210,7 @@ export async function discardRejections(
     let ids: readonly string[] = [];
     do {
       if (discarded > 0 && performance.now() >= deadlineMs) return { discarded, hasMore: true };
-      // Continues after the last id: starting over would skip the same dead tuples again and again.
+      // Continue after the last id, because starting over would skip the same dead tuples each time.
       ids = await listIds(pool, organisationId, filter, kindIds, { after: ids.at(-1), limit });
       if (ids.length > 0) discarded += await discard(pool, organisationId, ids);
     } while (ids.length === limit);
@@ -216,8 +219,9 @@ export async function discardRejections(
 }
 
 /**
- * The kinds to discard one after the other: as many together as one transaction can take. To find the oldest of all kinds, each
- * transaction would read the next ids of each kind, and discard few of those it has read.
+ * Returns the groups of kinds to discard one after another, each with as many kinds as fit into one transaction.
+ * Discarding the oldest rejections of all kinds instead would make each transaction read the next ids of every kind and
+ * discard only a few of them.
  */
 async function kindsToDiscard(
   pool: Pool,
@@ -243,7 +247,7 @@ async function kindsToDiscard(
 async function discard(pool: Pool, organisationId: string, ids: readonly string[]): Promise<number> {
   return storeInTransaction(pool, async (client) => {
     const gone = await deleteRejections(client, organisationId, ids);
-    // Others may have removed some; those still there must go.
+    // Other transactions may have removed some rejections. This transaction must have deleted all remaining ones.
     const isWhole =
       gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
     beginAgainUnless(isWhole, 'a rejection was not removed');

@@ -8,7 +8,7 @@ import type { ColumnType } from '../registry/fields.ts';
 import { perType } from '../registry/resources.ts';
 import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
 
-/** New rejections, one array per column. */
+/** New rejections, with one array per column. */
 export interface NewRejections {
   readonly count: number;
   readonly rejectionIds: Buffer;
@@ -27,8 +27,9 @@ function sentArrays({ rejectionIds, kindIds, indices, recordIds }: NewRejections
 }
 
 /**
- * There is one rejection per record. Another upload in which it failed may be about to commit: then fewer rows are
- * written than were sent, and the transaction is retried. Both insert in the order of record ids to avoid a deadlock.
+ * There is one rejection per record. Another upload with the same failed record may be about to commit. Fewer rows are
+ * then written than were sent, and the transaction is retried. Both uploads insert in record id order to avoid a
+ * deadlock.
  */
 const unlessThere = 'order by i.record_id on conflict do nothing';
 
@@ -38,7 +39,9 @@ const keepFailedText = `
   from ${sentRows([...sentColumns, 'record', 'updated'], [...sentTypes, 'text', 'timestamptz'])}
   ${unlessThere}`;
 
-/** Keeps records that failed validation: `texts` has their JSON, `updated` their own `updated`. */
+/**
+ * Keeps records that failed validation. `texts` contains their JSON, and `updated` contains their own `updated` values.
+ */
 export async function keepFailed(
   client: Client,
   organisationId: string,
@@ -57,7 +60,10 @@ function writtenDown(value: string, column: ColumnType): string {
   return column === 'jsonb' ? `${value}::json` : value;
 }
 
-/** PostgreSQL makes the record's JSON from the arrays that would have been stored. */
+/**
+ * Returns the statement that keeps records with a missing reference. PostgreSQL builds each record's JSON from the
+ * arrays that would have been stored.
+ */
 const keepMissingStatement = perType((type: UploadType) => {
   const fields = Object.entries(sentFields(type));
   const isInteraction = type === 'interactions';

@@ -30,7 +30,7 @@ it('problems that differ in field, code or message are different kinds', () => {
   expect(new Set(different.map((one) => kinds.idOf([one]))).size).toBe(different.length);
 });
 
-it('has no more kinds than a batch may have, and one for each first problem', () => {
+it('has at most the maximum of kinds in a batch, plus one for each first problem', () => {
   const kinds = new KindList('tags', false);
   for (let at = 0; at < 1_000; at++) kinds.idOf([problem('name'), problem('tag_id', `message ${at}`)]);
   expect(kinds.all).toHaveLength(limits.rejectionKindsPerBatchMax + 1);

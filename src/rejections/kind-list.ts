@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { kindOf, type RejectionKind } from './rejection-kinds.ts';
 
-/** Why a record failed; `field` is null if the record as a whole is wrong. */
+/** The reasons why a record failed. `field` is null if the problem is with the record as a whole. */
 export type Problems = readonly {
   readonly field: string | null;
   readonly code: string;
@@ -9,10 +9,10 @@ export type Problems = readonly {
 }[];
 
 /**
- * The kinds of rejections in a batch: one for all records with equal problems. Usually equal problems are one object, so
- * their text is compared only the first time that an object occurs. If the batch or the organisation (`isFull`) has too many
- * kinds, later ones are reduced to their first problem: otherwise records made to fail differently would each need their own
- * kind.
+ * The rejection kinds in a batch. All records with equal problems share one kind. Equal problems are usually the same
+ * object, so their text is compared only when an object first occurs. If the batch or the organisation (`isFull`) has
+ * too many kinds, further ones are reduced to their first problem. Otherwise, records crafted to fail in different ways
+ * would each need their own kind.
  */
 export class KindList {
   readonly #type: string;

@@ -4,7 +4,10 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
 import { countChange } from './rejection-kinds.ts';
 
-/** Removes rejections of records that failed before a time, of all organisations or of some, in bounded transactions. */
+/**
+ * Removes rejections of records that failed before a given time, in transactions of limited size. It covers either all
+ * organisations or only the given organisations.
+ */
 export async function purgeRejections(
   pool: Pool,
   failedBefore: Date,
@@ -24,7 +27,10 @@ export async function purgeRejections(
   } while (found.length === limits.purgeRowsMax);
 }
 
-/** Walks the primary key of each organisation: no index orders the rejections of all organisations by age. */
+/**
+ * Finds organisations with old rejections. It searches each organisation's part of the primary key, because no index
+ * orders all organisations' rejections by age.
+ */
 async function organisationsWithOld(
   pool: Pool,
   oldest: string,
@@ -62,8 +68,9 @@ async function purgeOrganisation(
 }
 
 /**
- * Returns the kind of each removed rejection. `skip locked` waits for no lock, so it cannot deadlock; locked rows go in
- * the next run. One organisation at a time, because a cluster locks rows on one node only.
+ * Removes some rejections and returns the kind of each. `skip locked` never waits for a lock, so this cannot deadlock,
+ * and the next run removes the rows that were locked. It handles one organisation at a time, because a cluster can only
+ * lock rows on one node.
  */
 async function removeSome(client: Client, organisationId: string, oldest: string): Promise<string[]> {
   const { rows } = await client.query<{ kind_id: string }>(
@@ -76,7 +83,7 @@ async function removeSome(client: Client, organisationId: string, oldest: string
   return rows.map(({ kind_id }) => kind_id);
 }
 
-/** Removes kinds that are unused since a time and have no rejections left. */
+/** Removes kinds that have no rejections and have not been used since the given time. */
 export async function purgeKinds(pool: Pool, unusedSince: Date, stopping?: AbortSignal): Promise<void> {
   let found: number;
   do {
@@ -93,7 +100,7 @@ export async function purgeKinds(pool: Pool, unusedSince: Date, stopping?: Abort
     );
     found = rows.length;
     if (found === 0) return;
-    // Checks the time again: a kind may have been used meanwhile, which sets `used_at`.
+    // The time is checked again, because a kind may have been used in the meantime, which sets `used_at`.
     await pool.query(
       `delete from rejection_kinds k using unnest($2::uuid[], $3::uuid[]) as old(organisation_id, kind_id)
        where k.organisation_id = old.organisation_id and k.kind_id = old.kind_id and k.used_at < $1`,

@@ -3,19 +3,21 @@ import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { queryRows } from '../postgres/transactions.ts';
 
-/** What is wrong with a record: for each bad field its name (empty for the record as a whole), code and message. */
+/** A record's errors. Each invalid field has a name (empty for the record as a whole), a code and a message. */
 export interface Reasons {
   readonly fields: readonly string[];
   readonly codes: readonly string[];
   readonly messages: readonly string[];
 }
 
-/** Groups the rejections of a type that have the same reasons. */
+/** A group of a type's rejections that have the same errors. */
 export interface RejectionKind extends Reasons {
   readonly kind_id: string;
 }
 
-/** The id is a hash of the reasons, so every process makes the same kind for them. */
+/**
+ * Returns the kind for these errors. The id is a hash of the errors, so every process creates the same kind for them.
+ */
 export function kindOf(type: string, reasons: Reasons): RejectionKind {
   const { fields, codes, messages } = reasons;
   const hash = createHash('sha256')
@@ -32,9 +34,9 @@ export function kindOf(type: string, reasons: Reasons): RejectionKind {
 }
 
 /**
- * Makes sure that the kinds are stored. Known ones are left out first: `on conflict` locks every existing row, so
- * uploads that fail for the same reason would queue, and deadlock with the roll-up. The others are inserted in the
- * order of their ids, because other uploads may be storing the same ones.
+ * Stores the kinds that are not stored yet. It skips known kinds first: `on conflict` locks every existing row, so
+ * uploads that fail for the same reason would queue, and could deadlock with the roll-up. The remaining kinds are
+ * inserted in id order, because other uploads may be storing the same kinds.
  */
 export async function storeKinds(
   client: Client,
@@ -68,7 +70,7 @@ export async function storeKinds(
   await queryRows(client, store, unknown.length);
 }
 
-/** Whether an organisation has reached the maximum of kinds. */
+/** Returns whether an organisation has reached the maximum number of kinds. */
 export async function hasAllKinds(client: Client, organisationId: string): Promise<boolean> {
   const { rows } = await client.query<{ has_all: boolean }>({
     name: 'has all rejection kinds',
@@ -95,7 +97,7 @@ export interface CountedKind extends RejectionKind {
   readonly count: number;
 }
 
-/** The kinds that have rejections, the most frequent first, with their counts. */
+/** Returns the kinds that have rejections, along with their counts, most frequent first. */
 export async function listKinds(
   pool: Pool,
   organisationId: string,
@@ -111,7 +113,7 @@ export async function listKinds(
         where organisation_id = $1 group by kind_id) c on c.kind_id = k.kind_id
       where k.organisation_id = $1 and k.rejections + coalesce(c.rejections, 0) > 0
         and ($2::text is null or k.type = $2)
-        -- Of one and the same bad field, where both are given.
+        -- If both a code and a field are given, they must match the same error.
         and (($3::text is null and $4::text is null) or exists (
           select from unnest(k.codes, k.fields) as bad(code, field)
           where bad.code = coalesce($3, bad.code) and bad.field = coalesce($4, bad.field)))
@@ -121,7 +123,7 @@ export async function listKinds(
   return rows.map(({ count, ...kind }) => ({ ...kind, count: Number(count) }));
 }
 
-/** The number of rejections of all organisations. */
+/** Returns the total number of rejections, over all organisations. */
 export async function countAllRejections(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ count: string }>(
     `select (select coalesce(sum(rejections), 0) from rejection_kinds)

@@ -7,8 +7,8 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { countChange, type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
 
 /**
- * These statements are not prepared: PostgreSQL would cache their plan, and a plan made while there were no rejections
- * would read all of them when there are a million.
+ * The statements in this file are not prepared. PostgreSQL would cache their plans, and a plan made while there were no
+ * rejections would read all of them once there are a million.
  */
 
 export interface RejectionFilter extends KindFilter {
@@ -25,17 +25,17 @@ export interface StoredRejection extends Reasons {
   readonly record: string | null;
 }
 
-/** Oldest first, after an id. */
+/** A range of rejections after an id, oldest first. */
 export interface RejectionRange {
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /**
- * The ids of the next rejections that match, from the one index that fits best: by request, by kind if the filter has
- * reasons, by type, or by id. `kindIds` are the matching kinds; undefined means all. Equality is written as a range and
- * an order, so that no other index qualifies: with `=` PostgreSQL may walk along the ids instead, and read a million
- * for a type that has none.
+ * Returns the ids of the next matching rejections, using the most suitable index: by request, by kind if the filter
+ * contains errors, by type, or by id. `kindIds` are the matching kinds, and undefined means all kinds. Equality is
+ * written as a range and an order, so that PostgreSQL cannot choose another index. With `=`, it may scan by id instead,
+ * and read a million rows for a type without rejections.
  */
 export async function listIds(
   pool: Pool,
@@ -45,7 +45,7 @@ export async function listIds(
   { after, limit }: RejectionRange,
 ): Promise<string[]> {
   const values: unknown[] = [organisationId, after ?? firstUuid];
-  // A literal; see `listApiKeys`.
+  // The limit is a literal, as in `listApiKeys`.
   const most = `limit ${Math.trunc(limit)}`;
   const add = (value: unknown) => `$${values.push(value)}`;
   const next = (column: string, value: string, more = '') => `(
@@ -54,7 +54,8 @@ export async function listIds(
     order by ${column}, rejection_id ${most}) as next`;
   let from: string;
   if (request_id !== undefined) {
-    // A kind belongs to one type. `is true` keeps PostgreSQL from using the index on kind or type.
+    // A kind belongs to one type, so the type need not be checked separately. `is true` stops PostgreSQL from using the
+    // index on kind or type.
     let more = '';
     if (kindIds !== undefined) more = `and (kind_id = any(${add(kindIds)}::uuid[])) is true`;
     else if (type !== undefined) more = `and (type = ${add(type)}) is true`;
@@ -70,7 +71,7 @@ export async function listIds(
   return rows.map(({ rejection_id }) => rejection_id);
 }
 
-/** The kinds that match a filter; undefined if all do. */
+/** Returns the kinds that match a filter, or undefined if all kinds match. */
 export async function kindIdsOf(
   pool: Pool,
   organisationId: string,
@@ -85,7 +86,7 @@ export async function kindIdsOf(
   return kinds.map(({ kind_id }) => kind_id);
 }
 
-/** The rejections with these ids, in order, until their records exceed `bytesMax`. */
+/** Returns the rejections with these ids, in id order, until their records exceed `bytesMax`. */
 export async function readRejections(
   pool: Pick<Pool, 'query'>,
   organisationId: string,
@@ -93,7 +94,8 @@ export async function readRejections(
   bytesMax: number,
 ): Promise<StoredRejection[]> {
   const { rows } = await pool.query<StoredRejection>({
-    // `offset 0` forces one look-up per rejection: as a join, each was compared with all kinds of the organisation.
+    // `offset 0` forces one lookup per rejection. In a join, each rejection was compared with all of the organisation's
+    // kinds.
     text: `
       select rejection_id, r.type, kind_id, request_id, index, record_id, record, fields, codes, messages
       from (
@@ -109,7 +111,7 @@ export async function readRejections(
   return rows;
 }
 
-/** The same without records and reasons. */
+/** Returns the rejections with these ids, without records and errors. */
 export async function readExamples(
   pool: Pool,
   organisationId: string,
@@ -123,7 +125,7 @@ export async function readExamples(
   return rows;
 }
 
-/** A page of rejections, cut short if their records exceed `bytesMax`; and whether there are more. */
+/** Returns a page of rejections, which is cut short if the records exceed `bytesMax`, and whether there are more. */
 export async function pageOfRejections(
   pool: Pool,
   organisationId: string,
@@ -137,7 +139,7 @@ export async function pageOfRejections(
   return { rejections, more: rejections.length < ids.length };
 }
 
-/** The rejections of one request by kind: how many, the first and the last. */
+/** Returns the number of one request's rejections and the first and last of them, by kind. */
 export async function countByKind(
   pool: Pool,
   organisationId: string,
@@ -152,7 +154,7 @@ export async function countByKind(
   return new Map(rows.map(({ kind_id, ...counted }) => [kind_id, counted]));
 }
 
-/** The first and the last rejection of each kind. */
+/** Returns the first and the last rejection of each kind. */
 export async function endsOfKinds(
   pool: Pool,
   organisationId: string,
@@ -170,19 +172,19 @@ export async function endsOfKinds(
   );
 }
 
-/** A rejection of a record that was sent again. */
+/** An earlier rejection of a record that was sent again. */
 export interface EarlierRejection {
   readonly rejection_id: string;
   readonly record_id: string;
-  /** Whether the sent record replaces it; false if the rejection is of a newer version. */
+  /** Whether the new record replaces the rejected one. False if the rejected version is newer. */
   readonly is_settled: boolean;
 }
 
 /**
- * Locks the rejections that `find` returns, in the order of their ids and after the records, to avoid deadlocks. They are
- * found, locked by their ids, and compared when they can no longer change. In one statement PostgreSQL joined all ids with
- * all rejections of an organisation that had grown since the last analyze: 1,000 records took longer than the statement
- * timeout.
+ * Locks the rejections that `find` returns. Rejections are locked in id order and after the records, to avoid
+ * deadlocks. They are first found, then locked by id, and compared when they can no longer change. With a single
+ * statement, PostgreSQL joined all ids with all rejections of an organisation that had grown since the last analyze,
+ * and 1,000 records took longer than the statement timeout.
  */
 export async function lockFound(
   client: Client,
@@ -196,7 +198,10 @@ export async function lockFound(
   return mergeById((await find()).filter(({ rejection_id }) => locked.has(rejection_id)));
 }
 
-/** A record that was sent several times finds its rejection several times; one of them settling it is enough. */
+/**
+ * Merges entries with the same id. If a record was sent several times, its rejection is found several times. The
+ * rejection is settled if any of these records settles it.
+ */
 function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   const byId = new Map<string, EarlierRejection>();
   for (const rejection of found)
@@ -204,7 +209,7 @@ function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   return [...byId.values()];
 }
 
-/** Deletes those of locked rejections that are settled, and enters the change in the number of each kind. */
+/** Deletes the locked rejections that are settled, and adds the change in the count of each kind to `changes`. */
 export async function deleteSettled(
   client: Client,
   organisationId: string,
@@ -217,7 +222,7 @@ export async function deleteSettled(
   for (const kindId of gone.values()) countChange(changes, kindId, -1);
 }
 
-/** The rejections of records; `sent` has the records' ids and, in a second array, their `updated`. */
+/** Finds the rejections of records. `sent` contains the records' ids and, in a second array, their `updated` values. */
 export async function findRejectionsOf(
   client: Client,
   organisationId: string,
@@ -225,7 +230,7 @@ export async function findRejectionsOf(
   sent: EncodedRows,
 ): Promise<EarlierRejection[]> {
   const { rows } = await client.query<EarlierRejection>({
-    // `offset 0` forces one index look-up per id: as a join, all rejections of the type were compared with all ids.
+    // `offset 0` forces one index lookup per id. In a join, all of the type's rejections were compared with all ids.
     text: `
       select x.rejection_id, s.id as record_id, (x.updated > s.updated) is not true as is_settled
       from unnest($3::uuid[], $4::timestamptz[]) as s(id, updated)
@@ -237,7 +242,7 @@ export async function findRejectionsOf(
   return rows;
 }
 
-/** The kinds of those rejections that exist. */
+/** Returns the kinds of the given rejections, skipping rejections that no longer exist. */
 export async function kindsOfRejections(
   client: Client,
   organisationId: string,
@@ -250,7 +255,7 @@ export async function kindsOfRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** Locks rejections until the transaction ends, in the order of their ids; returns those that exist. */
+/** Locks rejections in id order until the transaction ends. Returns the ones that exist. */
 export async function lockRejections(
   client: Client,
   organisationId: string,
@@ -265,7 +270,7 @@ export async function lockRejections(
   return new Set(rows.map(({ rejection_id }) => rejection_id));
 }
 
-/** Deletes locked rejections; returns the kind of each. */
+/** Deletes locked rejections and returns the kind of each. */
 export async function deleteLocked(
   client: Client,
   organisationId: string,
@@ -277,9 +282,10 @@ export async function deleteLocked(
 }
 
 /**
- * Deletes rejections; returns those that existed, each with its kind. They are locked in the order of their ids. The subquery
- * is an array, which is read once: with `in`, PostgreSQL would run it for each row if it expects one row, as it does of an
- * organisation that has grown since the last analyze; 10,000 rejections then take minutes instead of 50 ms.
+ * Deletes rejections and returns the ones that existed, each with its kind. They are locked in id order. The subquery
+ * is wrapped in an array, so that it is executed once. With `in`, PostgreSQL would execute the subquery for each row if
+ * it expects a single row, as it does for an organisation that has grown since the last analyze. Deleting 10,000
+ * rejections would then take minutes instead of 50 ms.
  */
 export async function deleteRejections(
   client: Client,
@@ -314,7 +320,7 @@ export async function changeKinds(
   await queryRows(client, statement, rejectionIds.length);
 }
 
-/** The given types that have rejections. */
+/** Returns the given types that have rejections. */
 export async function typesRejected(
   pool: Pool,
   organisationId: string,

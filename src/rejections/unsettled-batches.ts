@@ -9,10 +9,11 @@ import type { UploadType } from '../registry/upload-types.ts';
 import { deleteSettled, type EarlierRejection, lockFound } from './rejections.ts';
 
 /**
- * A batch of a type with many rejections does not look for those of its records: finding an id among a million costs half as
- * much as storing a record. It leaves a row with the ids, and the rejections are removed by maintenance, or by whatever needs
- * them first: a request that reads rejections, a batch in which one of the records fails, or a replay of one of them. So no
- * clock decides whether a record failed before or after it was stored.
+ * Returns the statements that record a batch's ids, so that the rejections of its records can be removed later. A batch
+ * of a type with many rejections does not look for them itself, because finding an id among a million costs half as
+ * much as storing a record. Instead it adds a row with the ids. Maintenance removes the rejections later. They are
+ * removed earlier if a request reads rejections, if one of the records fails in another batch, or if one of them is
+ * replayed. This way, no clock is needed to tell whether a record failed before or after it was stored.
  */
 export function noteUnsettled(
   organisationId: string,
@@ -24,7 +25,7 @@ export function noteUnsettled(
   return insertsInParts('unsettled_batches', columns, [[organisationId, type, randomUUIDv7(), ...arrays]]);
 }
 
-/** Settles what the committed uploads of an organisation have left, so that its rejections can be read. */
+/** Settles the unsettled batches of an organisation's committed uploads, so that its rejections can be read. */
 export async function settleOrganisation(pool: Pool, organisationId: string): Promise<void> {
   const { rows } = await pool.query<{ type: UploadType }>({
     name: 'unsettled types',
@@ -35,8 +36,8 @@ export async function settleOrganisation(pool: Pool, organisationId: string): Pr
 }
 
 /**
- * Settles all organisations in turn, a few batches of each at a time: none waits until another has none left. Ends at a time
- * limit, because other chores wait.
+ * Settles all organisations in turn, a few batches each, so that no organisation has to wait for all of another
+ * organisation's batches. It stops at a time limit, because other chores are waiting.
  */
 export async function settleAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
   const { rows } = await pool.query<{ organisation_id: string; type: UploadType }>(
@@ -45,12 +46,13 @@ export async function settleAll(pool: Pool, stopping?: AbortSignal): Promise<voi
   const deadlineMs = performance.now() + limits.settleRejectionsMs;
   for (const one of rows) {
     if (stopping?.aborted || performance.now() > deadlineMs) return;
-    // The array grows while it is gone through: those that have more come again after all others.
+    // The loop also visits rows that are pushed here, so organisations with more batches get another turn after all
+    // others.
     if (await settleOldest(pool, one.organisation_id, one.type)) rows.push(one);
   }
 }
 
-/** Settles the oldest batches of a type; returns whether there may be more. */
+/** Settles a type's oldest batches and returns whether there may be more. */
 function settleOldest(pool: Pool, organisationId: string, type: UploadType): Promise<boolean> {
   return storeInTransaction(pool, async (client) => {
     const rejected = new Map<string, number>();
@@ -64,8 +66,8 @@ function settleOldest(pool: Pool, organisationId: string, type: UploadType): Pro
 }
 
 /**
- * Settles the batches that stored one of the given records. Has to come after the locks on records and before those on
- * rejections, to avoid deadlocks.
+ * Settles the batches that stored one of the given records. It must run after records are locked and before rejections
+ * are locked, to avoid deadlocks.
  */
 export async function settleBatchesOf(
   client: Client,
@@ -76,8 +78,8 @@ export async function settleBatchesOf(
 ): Promise<void> {
   if (recordIds.length === 0) return;
   const { rows } = await client.query<{ batch_id: string }>({
-    // With `is true`, PostgreSQL looks ids up in a hash table. It would compare all with all otherwise: 5,000 that failed with
-    // 200,000 that are stored took more than a minute, and take 45 ms.
+    // With `is true`, PostgreSQL looks up ids in a hash table. Without it, PostgreSQL would compare each failed id with
+    // each stored id: with 5,000 failed and 200,000 stored ids, that took more than a minute instead of 45 ms.
     name: 'lock unsettled batches of records',
     text: `
       select batch_id from unsettled_batches
@@ -90,7 +92,10 @@ export async function settleBatchesOf(
   await settle(client, organisationId, type, batchIds, changes);
 }
 
-/** Waits for other transactions that settle the same batches: when it returns, theirs are committed. */
+/**
+ * Locks a type's oldest batches. It waits for other transactions that are settling the same batches, so those
+ * transactions have committed when it returns.
+ */
 async function lockOldest(client: Client, organisationId: string, type: UploadType): Promise<string[]> {
   const { rows } = await client.query<{ batch_id: string }>({
     name: 'lock unsettled batches',
@@ -102,7 +107,10 @@ async function lockOldest(client: Client, organisationId: string, type: UploadTy
   return rows.map(({ batch_id }) => batch_id);
 }
 
-/** Deletes the rejections of records that locked batches have stored, unless of a newer version, and then the batches. */
+/**
+ * Deletes the rejections of records that locked batches have stored, unless the rejected version is newer. It then
+ * deletes the batches.
+ */
 async function settle(
   client: Client,
   organisationId: string,
@@ -128,7 +136,8 @@ async function findRejections(
   batchIds: readonly string[],
 ): Promise<EarlierRejection[]> {
   const { rows } = await client.query<EarlierRejection>({
-    // Sorted, so that neighbours are found in the same page of the index. For `offset 0` see `findRejectionsOf`.
+    // The ids are sorted, so that neighbouring ids are on the same index page. A comment in `findRejectionsOf` explains
+    // the `offset 0`.
     text: `
       select x.rejection_id, s.id as record_id, (x.updated > s.updated) is not true as is_settled
       from (

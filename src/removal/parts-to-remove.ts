@@ -1,29 +1,30 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** A table with rows of organisations, or a partition of one. */
+/** A table that contains organisations' rows, or one of its partitions. */
 export interface Part {
   readonly table: string;
-  /** The table itself if it is not partitioned. */
+  /** The partition, or the table itself if it is not partitioned. */
   readonly part: string;
-  /** Whether maintenance fills it from other tables. */
+  /** Whether maintenance fills the table from other tables. */
   readonly isDerived: boolean;
 }
 
-/** How far a removal has got. */
+/** The progress of a removal. */
 export interface Progress {
   readonly step: string;
-  /** The last part that was worked on. */
+  /** The part that was processed last. */
   readonly table: string | null;
   readonly part: string | null;
-  /** Whether that part may have more rows. */
+  /** Whether the part that was processed last may have more rows. */
   readonly has_more: boolean;
-  /** The tables that were worked on. */
+  /** The tables that have been processed so far. */
   readonly tables: readonly string[];
 }
 
 /**
- * Tables that maintenance fills from others. They are removed when the others are empty and every transaction that has read those has
- * ended, so that nothing is added to them afterwards. Each comes after the ones that it is filled from.
+ * Tables that maintenance fills from other tables. Their rows are removed once the source tables are empty and every
+ * transaction that has read a source table has ended, so that nothing is added afterwards. Each table comes after its
+ * source tables.
  */
 const derived = [
   'rejection_count_changes',
@@ -36,9 +37,12 @@ const derived = [
   'report_visits',
   'report_sums',
   'report_progress',
+  'lake_progress',
 ];
 
-/** All parts in the order in which they are removed, from the catalogue: a new table cannot be forgotten. */
+/**
+ * Returns all parts in the order of removal. They are read from the catalogue, so that a new table cannot be forgotten.
+ */
 export async function partsToRemove(pool: Pool): Promise<Part[]> {
   const { rows } = await pool.query<{ table: string; part: string }>(
     `select t.name as table, coalesce(c.relname, t.name) as part
@@ -66,7 +70,10 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-/** The part to work on next; undefined when nothing is left, also in tables that a migration has added meanwhile. */
+/**
+ * Returns the next part to process, or undefined when nothing is left. This includes tables that a migration has added in
+ * the meantime.
+ */
 export function nextPart(parts: readonly Part[], progress: Progress): Part | undefined {
   const { table, part, has_more, tables } = progress;
   if (table === null || part === null) return parts[0];

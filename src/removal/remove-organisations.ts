@@ -7,15 +7,17 @@ import { removalLimits } from './limits.ts';
 import { nextPart, type Part, type Progress, partsToRemove } from './parts-to-remove.ts';
 
 /**
- * Removes organisations in turn, a step of each, and pauses after every step so that others are not slowed down. A step is one
- * statement, which removes rows and notes how far it has got: a process that is killed leaves nothing half done, and a second
- * leader does nothing twice.
+ * Removes organisations in turn, one step each, and pauses after every step so that it does not slow down other work. A
+ * step is a single statement that removes rows and saves the progress. If a process is killed, it leaves no partial work
+ * behind, and a second leader does not repeat any work.
  */
 export class OrganisationRemover {
   readonly #pool: Pool;
   readonly #daysKept: number;
   #parts: readonly Part[] = [];
-  /** By organisation and stage: the transactions that are awaited; empty when all have ended. */
+  /**
+   * The transactions to wait for, by organisation and stage. A set becomes empty once all of its transactions have ended.
+   */
   readonly #fences = new Map<string, ReadonlySet<string>>();
 
   constructor(pool: Pool, config: Pick<Config, 'deletedOrganisationsKeptDays'>) {
@@ -37,11 +39,11 @@ export class OrganisationRemover {
       if (stopping?.aborted || performance.now() > deadlineMs) break;
       const startedMs = performance.now();
       const done = await this.#step(one.organisation_id).catch((error: unknown) => {
-        // The others go on.
+        // Continue with the other organisations.
         failure ??= error;
         return 'ended' as const;
       });
-      // The array grows while it is gone through.
+      // The loop also visits rows that are pushed while it runs.
       if (done !== 'ended') rows.push(one);
       const tookMs = performance.now() - startedMs;
       const pauseMs = done === 'removed' ? removalLimits.pauseFactor * tookMs : tookMs;
@@ -50,13 +52,18 @@ export class OrganisationRemover {
     if (failure !== undefined) throw failure;
   }
 
-  /** Does the next step of a removal. It has ended if the organisation is gone, or was restored. */
+  /**
+   * Does the next step of a removal. Returns 'ended' if the organisation is gone, was restored, or still has files in the
+   * lake.
+   */
   async #step(organisationId: string): Promise<'removed' | 'nothing' | 'ended'> {
     const progress = await this.#progressOf(organisationId);
     if (!progress) return this.#begin(organisationId);
     const next = nextPart(this.#parts, progress);
     if (!next) return this.#finish(organisationId);
-    // Transactions from before this stage may still write to the tables of this stage.
+    // The organisation's files are removed first. `intake-server lake` deletes this row when no files are left.
+    if (next.table === 'lake_progress' && (await this.#hasLake(organisationId))) return 'ended';
+    // Transactions that started before this stage may still write to the stage's tables.
     if (!(await this.#isPast(`${organisationId} ${next.isDerived}`))) return 'nothing';
     const { removed } = await retryConflicts(() =>
       queryRow<{ removed: string | null }>(this.#pool, {
@@ -64,7 +71,7 @@ export class OrganisationRemover {
         values: [organisationId, progress.step, next.part, removalLimits.rowsPerStep],
       }),
     );
-    // Another process has done it, or the partition was dropped.
+    // Another process has done this step, or the partition was dropped.
     if (removed === null) this.#parts = await partsToRemove(this.#pool);
     return Number(removed) > 0 ? 'removed' : 'nothing';
   }
@@ -77,6 +84,13 @@ export class OrganisationRemover {
       [organisationId],
     );
     return rows[0];
+  }
+
+  async #hasLake(organisationId: string): Promise<boolean> {
+    const { rows } = await this.#pool.query('select from lake_progress where organisation_id = $1 limit 1', [
+      organisationId,
+    ]);
+    return rows.length > 0;
   }
 
   async #begin(organisationId: string): Promise<'nothing' | 'ended'> {
@@ -100,7 +114,10 @@ export class OrganisationRemover {
     return is_gone ? 'ended' : 'removed';
   }
 
-  /** Whether the transactions that were running at the first call have ended. A new leader begins again, which is as good. */
+  /**
+   * Returns whether the transactions that were running at the first call have ended. A new leader starts over, which is
+   * just as safe.
+   */
   async #isPast(fence: string): Promise<boolean> {
     const awaited = this.#fences.get(fence);
     if (awaited?.size === 0) return true;

@@ -1,4 +1,4 @@
-// reports/: what recommendations earn: counted step by step from the change log, and read. Defined in docs/recommendations.md.
+// reports/: revenue from recommendations, counted in steps from the change log (see docs/uploading/recommendations.md).
 
 import { beforeTomorrow } from '../changes/change-log.ts';
 import { isoTime } from '../postgres/iso-time.ts';
@@ -6,9 +6,9 @@ import type { Client } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /**
- * Everything committed before this time is counted: the time of the oldest change that is not, or the start of the transaction,
- * which is before its snapshot. Null while what was stored before there was a log, or was dropped from it uncounted, is not
- * counted yet.
+ * Returns a time such that everything that was committed before it is counted. This is the time of the oldest uncounted
+ * change, or the start of the transaction, which is before its snapshot. Returns null until the report has counted
+ * everything that was stored before the log existed or was dropped from the log uncounted.
  */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `

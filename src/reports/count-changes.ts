@@ -2,15 +2,16 @@ import type { Client } from '../postgres/pool.ts';
 import { creditCodes, creditTransactions, transactionsAfter } from './count-credits.ts';
 import { addInteractions, addTouches, addVisits, type Which } from './count-touches.ts';
 
-/** What a step counts: interactions, and the ids of transactions, that are new or have changed. */
+/** The input of a step: the new interactions, and the ids of new or changed transactions. */
 export interface Changed {
   readonly interactions: Which;
   readonly transactions: readonly string[];
 }
 
 /**
- * Counts what is new or has changed, in the caller's transaction, which is repeatable read and holds the organisation's row of
- * report_progress. Ids that are counted already change nothing, so a step may be given more than is new.
+ * Counts new and changed rows in the caller's transaction. The transaction must be repeatable read and must have locked
+ * the organisation's report_progress row. Ids that are already counted change nothing, so a step may also be given old
+ * ids.
  */
 export async function countChanges(
   client: Client,

@@ -17,16 +17,16 @@ const windowRows = `(values ${Object.values(windows)
   .join(', ')}) as w(hours)`;
 
 /**
- * The rows of an organisation with the ids of an array, each looked for by its index. Joined with the array, they would be
- * looked for by reading all of the organisation's rows while PostgreSQL takes the table for small.
+ * Returns SQL for an organisation's rows with the ids in an array. Each row is looked up through the index. With a
+ * join, PostgreSQL would read all of the organisation's rows as long as it considers the table small.
  */
 const rowsWith = (table: string, ids: string) => `
   unnest(${ids}::uuid[]) as ids(id) cross join lateral (
     select * from ${table} where organisation_id = $1 and transaction_id = ids.id offset 0) as t`;
 
 /**
- * Adds credits to the sums: of codes and transactions as they are after this step, less as they were before it. What has not
- * changed cancels out, and its sums are not touched.
+ * Returns the statement that adds credits to the sums. It adds the credits of codes and transactions after this step,
+ * minus their credits before it. Credits that did not change cancel out, and their sums are not touched.
  */
 const addCredits = (credits: string) => `
   insert into report_sums as s (organisation_id, dimension, value, day, basis, ${creditColumns.join(', ')})
@@ -48,14 +48,14 @@ const addCredits = (credits: string) => `
   on conflict (organisation_id, dimension, value, day, basis) do update set
     ${creditColumns.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')}`;
 
-/** Before this step and after it. */
+/** The sign is -1 for the state before this step and 1 for the state after it. */
 const signs = `(values (-1), (1)) as v(sign)`;
 
-/** Of the touch where there is one within the window, else of the code itself. */
+/** Selects a column from the touch if the touch is within the window, and from the code itself otherwise. */
 const creditedTo = (column: string) =>
   `case when t.event_time > c.event_time - make_interval(hours => w.hours) then t.${column} else c.${column} end`;
 
-/** New codes, and those whose last touch may be one of the new ones. */
+/** Selects new codes, and codes whose last touch may be one of the new touches. */
 const codesToCredit = `
   select * from report_interactions n
   where n.organisation_id = $1 and n.step = $2::bigint and n.is_code and ${isUsable('n')}
@@ -67,7 +67,10 @@ const codesToCredit = `
     offset 0) as c
   where n.organisation_id = $1 and n.step = $2::bigint and n.basis = 'recommendation' and n.student_id <> '${nobody}'`;
 
-/** The last touch before a code is the one that counts in every window that reaches so far back. */
+/**
+ * Selects codes with the touch that they are credited to. The last touch before a code counts in every window that
+ * includes it.
+ */
 const creditedCodes = `
   select v.sign, w.hours, ${dayOf('c.event_time')} as day, ${creditedTo('basis')} as basis, c.item_type, c.item_id,
     ${creditedTo('platform')} as platform, ${creditedTo('country')} as country,
@@ -92,7 +95,7 @@ export async function creditCodes(client: Client, organisationId: string, step: 
   });
 }
 
-/** The transactions that may now be credited to a new interaction. */
+/** Returns the transactions that may now be credited to a new interaction. */
 export async function transactionsAfter(
   client: Client,
   organisationId: string,
@@ -117,8 +120,9 @@ const transactionColumns = 'created, student_id, shop_id, offer_id, amount, savi
 const isCounted = 'not is_deleted and created is not null';
 
 /**
- * Transactions that have changed ($3), and those that have not ($4), each with what it is credited to: for each pair of basis
- * and item the last interaction before it, and of those within a window the first in this order.
+ * Selects changed transactions ($3) and unchanged ones ($4), each with the interaction that it is credited to. The
+ * candidates are the last interactions before the transaction for each pair of basis and item. In each window, the
+ * candidate with the lowest rank counts.
  */
 const creditedTransactions = `
   select v.sign, c.hours, ${dayOf('v.created')} as day, c.basis, c.item_type, c.item_id, c.platform, c.country,
@@ -149,8 +153,8 @@ const creditedTransactions = `
       order by w.hours, k.rank)) as c`;
 
 /**
- * Credits transactions anew, then keeps the changed ones as they are counted now. `transactions` is read twice, so the caller's
- * transaction must be repeatable read.
+ * Recalculates the credits of transactions, and then stores the counted state of the changed ones. It reads
+ * `transactions` twice, so the caller's transaction must be repeatable read.
  */
 export async function creditTransactions(
   client: Client,

@@ -12,12 +12,12 @@ import {
   orHyphen,
 } from './report-sql.ts';
 
-/** Interactions by their ids, or the next ones after one of them. */
+/** Selects interactions by their ids, or the next ones after a given id. */
 export type Which =
   | { readonly ids: readonly string[] }
   | { readonly after: string; readonly until: string; readonly count: number };
 
-/** Adds the interactions that are not counted yet, under the number of this step; returns how many there are. */
+/** Adds the interactions that are not counted yet, with this step's number. Returns how many it added. */
 export async function addInteractions(
   client: Client,
   organisationId: string,
@@ -25,7 +25,7 @@ export async function addInteractions(
   which: Which,
 ): Promise<number> {
   const values: unknown[] = [organisationId, step];
-  // Bounds are written out for the planner, which would look for each id in every partition.
+  // The bounds are literals, because otherwise the planner would look for each id in every partition.
   let bounds: string;
   if ('ids' in which) {
     const [first, last] = boundsOf(which.ids);
@@ -49,7 +49,7 @@ export async function addInteractions(
   return rowCount ?? 0;
 }
 
-/** The smallest and the largest; sorting thousands would hold up requests. */
+/** Returns the smallest and the largest id without sorting, because sorting thousands of ids would block requests. */
 function boundsOf(ids: readonly string[]): [string | undefined, string | undefined] {
   let [first, last] = [ids[0], ids[0]];
   for (const id of ids) {
@@ -59,7 +59,7 @@ function boundsOf(ids: readonly string[]): [string | undefined, string | undefin
   return [first, last];
 }
 
-/** Notes on which days the students and recommendations of this step were there. */
+/** Records the days of this step's visits, by student and by recommendation. */
 export async function addVisits(client: Client, organisationId: string, step: string): Promise<void> {
   await client.query({
     name: 'report: add visits',
@@ -86,8 +86,9 @@ const caseOf = (row: string) =>
     .join(' ');
 
 /**
- * For each new visit, and each group it counts in: on which day the subject was last there before it, or on the day itself,
- * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
+ * For each new visit and each group in which it counts, selects the day of the subject's last visit before it or on the
+ * same day, and the day of the first visit after it. New visits are counted in day order, so each finds the old visits
+ * and the earlier new ones.
  */
 const visitsInGroups = `
   select n.is_recommendation, n.basis, g.dimension, g.value, n.day, g.before, g.after
@@ -112,7 +113,10 @@ const visitsInGroups = `
       case when k.dimension = 'all' then a.total ${caseOf('a')} end as after) as g
   where n.organisation_id = $1 and n.step = $2::bigint`;
 
-/** The same for groups of which there are many: the days are looked up in the index of the subject and the group. */
+/**
+ * Returns a variant of the query in `visitsInGroups` for a dimension with many groups. It looks up the days in the
+ * index on subject and group.
+ */
 function visitsInGroup(
   subject: 'student_id' | 'recommendation_id',
   group: 'item_id' | 'recommendation_id',
@@ -150,7 +154,7 @@ function visitsInGroup(
     )} as a on true`;
 }
 
-/** Adds gaps, with how many more there are of each, to a stored list, in which each position includes those before it. */
+/** Returns SQL that adds gaps to a stored cumulative list. `counts` contains the change in the number of each gap. */
 const addGaps = (stored: string, gaps: string, counts: string) => `
   case when ${gaps} is not null then (
     select array(
@@ -158,14 +162,15 @@ const addGaps = (stored: string, gaps: string, counts: string) => `
         + coalesce(l.added[width_bucket(at::integer, ${gaps})], 0)
       from generate_series(1, greatest(cardinality(l.stored), ${gaps}[cardinality(${gaps})])) as p(at))
     from (
-      -- Put together here, a list that is stored compressed is unpacked once.
+      -- The list is concatenated here, so that a compressed list is decompressed only once.
       select ${stored} || array[]::bigint[] as stored, array(
         select sum(u.count) over (order by u.at)::bigint from unnest(${counts}) with ordinality as u(count, at)) as added
       offset 0) as l) end`;
 
 /**
- * Adds the touches of this step to the sums, and how many students and recommendations were there. A visit between two days
- * on which the subject was there changes the later one too: the gap before that becomes shorter.
+ * Adds this step's touches to the sums, along with the numbers of distinct students and recommendations with a visit. A
+ * visit between two other visits of the same subject also affects the later visit, because the gap before it becomes
+ * shorter.
  */
 const [touches, students, recommendations] = [0, 1, 2];
 export async function addTouches(client: Client, organisationId: string, step: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The windows there are, in hours. Each is counted beforehand, so there are few. */
+/** The attribution windows in hours. There are only a few, because each is counted in advance. */
 export const windows = { '1h': 1, '24h': 24, '7d': 168 } as const;
 export type Window = keyof typeof windows;
 export const windowNames = Object.keys(windows) as Window[];
@@ -7,7 +7,7 @@ export const longestWindowHours = Math.max(...Object.values(windows));
 export const groupings = ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'] as const;
 export type Grouping = (typeof groupings)[number];
 
-/** What an interaction is to the report. */
+/** An SQL expression for an interaction's role in the report. */
 export const basisOf = `
   case when source is not null and recommendation_id is not null then 'recommendation'
     when source is null and recommendation_id is null then 'browsing'
@@ -17,7 +17,7 @@ export const basisOf = `
 /** Longer values would not fit into an index. */
 export const countryCharactersMax = 100;
 
-/** With every answer, so that a figure is not read without them. */
+/** The definitions of the figures, which are included in every response. */
 export const definitions = {
   touch: 'an interaction with source SERVICE and a recommendation_id; of browsing, one with neither',
   unusable: 'an interaction with only one of the two; counted in unusable and nowhere else',
@@ -26,7 +26,7 @@ export const definitions = {
   discount_codes:
     'interactions of type DISCOUNT_CODE that are a touch, or are for the same item by the same student within the window after one; all others are of browsing',
   transactions:
-    'not deleted, by their created; credited to the last touch of the same student within the window before: on the offer if there is one, else on the shop; to browsing by the same rule where there was no touch',
+    'not deleted, by their created; credited to the last touch of the same student within the window before: on the offer if there is one, else on the shop; to browsing by the same rule if there was no touch',
   share_of_transactions: 'transactions / all transactions of the range; with group_by=day of that day',
   days: 'UTC, by event_time of interactions and created of transactions',
 } as const;

@@ -21,7 +21,7 @@ interface Progress {
   readonly transactions_after: string | null;
 }
 
-/** Of an organisation whose counting failed. */
+/** The back-off state of an organisation whose last step failed. */
 interface Failing {
   readonly pauseMs: number;
   readonly untilMs: number;
@@ -29,10 +29,11 @@ interface Failing {
 }
 
 /**
- * Counts changes of all organisations whose report is on, a step of each in turn, until nothing is left or the time is up; the
- * next run continues. While the process is busy it counts little: the report may be late, requests may not. An organisation
- * whose step fails pauses, and continues with smaller steps, of which one follows each turn of all others: a step is slow if one
- * recommendation or student has very many interactions.
+ * Counts the changes of all organisations whose report is on. The organisations take turns, with one step each, until
+ * nothing is left or the time is up. The next run continues from there. While the process is busy, only a few changes
+ * are counted, because reports may be late but requests may not. If an organisation's step fails, that organisation
+ * pauses. It then continues with smaller steps, one after each round of the other organisations, because a step is slow
+ * if one recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
@@ -40,7 +41,10 @@ export class ReportKeeper {
   readonly #watch: () => () => boolean;
   readonly #failing = new Map<string, Failing>();
 
-  /** PostgreSQL must end a statement before the driver's timeout does, which would leave its locks held. */
+  /**
+   * A step's time limit is at most the driver's timeout, because PostgreSQL must cancel a statement before that timeout
+   * expires. Otherwise the statement's locks would stay held.
+   */
   constructor(pool: Pool, { databaseTimeoutMs }: Pick<Config, 'databaseTimeoutMs'>, watch = watchCpu) {
     this.#pool = pool;
     this.#stepMs = Math.min(limits.reportStepMs, databaseTimeoutMs);
@@ -61,14 +65,15 @@ export class ReportKeeper {
     let healthy = waiting.filter((one) => !this.#failing.has(one));
     while (healthy.length + failing.length > 0 && !isOver()) {
       healthy = await this.#stepOfEach(healthy, isBusy, isOver, failures);
-      // Even if the time is up: otherwise a backlog of the others would keep all that have failed once from being counted.
+      // This step runs even if the time is up. Otherwise, the other organisations' backlog would block every
+      // organisation that has failed once.
       const next = failing.splice(0, 1);
       failing.push(...(await this.#stepOfEach(next, isBusy, () => stopping?.aborted === true, failures)));
     }
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Counts a step of each; returns the organisations that may have more. */
+  /** Counts one step per organisation, and returns the organisations that may have more. */
   async #stepOfEach(
     organisationIds: readonly string[],
     isBusy: () => boolean,
@@ -110,8 +115,9 @@ export class ReportKeeper {
 }
 
 /**
- * Whether the database is away, so that a step of any other organisation would fail as well. A step that took too long or too much
- * memory, or whose node of a cluster is away, says nothing about the others.
+ * Returns whether the database is unavailable, so that any other organisation's step would fail as well. A step that
+ * took too long, used too much memory, or needed an unavailable cluster node says nothing about the other
+ * organisations.
  */
 function isAway(error: unknown): boolean {
   const { code } = error as { code?: unknown };
@@ -119,7 +125,10 @@ function isAway(error: unknown): boolean {
   return isServerAway(error) && !/^(57014|55P03|25P0|53|58)/.test(String(code));
 }
 
-/** Returns a function that tells whether the process is busy: how much CPU it took since the last look, all threads together. */
+/**
+ * Returns a function that reports whether the process is busy, based on the CPU time of all threads since the last
+ * call.
+ */
 export function watchCpu(): () => boolean {
   let last = { atMs: performance.now(), cpu: process.cpuUsage() };
   let isBusy = false;
@@ -133,7 +142,10 @@ export function watchCpu(): () => boolean {
   };
 }
 
-/** In random order, so that the last of one run may be the first of the next; no more than a run can count. */
+/**
+ * Returns no more organisations than a run can count, in random order, so that the last organisation of one run may be
+ * the first of the next.
+ */
 async function organisationsToCount(pool: Pool): Promise<string[]> {
   const withReport = await organisationsWithReport(pool);
   const { rows } = await pool.query<{ organisation_id: string }>(
@@ -151,7 +163,7 @@ async function organisationsToCount(pool: Pool): Promise<string[]> {
   return rows.map(({ organisation_id }) => organisation_id);
 }
 
-/** Counts about so many of an organisation's next changes, in one transaction; true if there may be more. */
+/** Counts about `size` of an organisation's next changes in one transaction, and returns true if there may be more. */
 export function keepStep(
   pool: Pool,
   organisationId: string,
@@ -163,7 +175,8 @@ export function keepStep(
       pool,
       async (connection) => {
         const client = endingAfter(connection, msMax);
-        // `jit` is set here too: the options of our sessions do not reach those of a pooler or of another node.
+        // `jit` is also set here, because our session options do not apply to the sessions of a pooler or of another
+        // node.
         await client.query(`set local work_mem = '${limits.reportSortMemory}'; set local jit = off`);
         const before = await lockProgress(client, organisationId);
         const next = await nextStep(client, organisationId, before, size);
@@ -186,20 +199,20 @@ export function keepStep(
   );
 }
 
-/** Gives each statement the time that is left of all of them together. */
+/** Limits each statement to the time that remains for all of them together. */
 function endingAfter(client: Client, msMax: number): Client {
   const endMs = performance.now() + msMax;
   const query = (...statement: Parameters<Client['query']>) => {
     const leftMs = Math.ceil(endMs - performance.now());
     if (leftMs <= 0) throw new Error(`a step of the report took longer than ${msMax} ms`);
-    // Nothing waits for this one: if it fails, so does the statement that is sent along with it.
+    // This is not awaited, because if this query fails, the statement that is sent with it also fails.
     client.query(`set local statement_timeout = ${leftMs}`).catch(() => {});
     return client.query(...statement);
   };
   return { query } as unknown as Client;
 }
 
-/** Without this lock, two processes would count the same changes twice. */
+/** Locks an organisation's progress. Without this lock, two processes would count the same changes. */
 async function lockProgress(client: Client, organisationId: string): Promise<Progress> {
   await client.query({
     name: 'report: begin',
@@ -224,8 +237,9 @@ interface Step {
 }
 
 /**
- * A walk through the tables runs to its end before the log is read. Behind the log, an organisation that uploads steadily would
- * never finish it, nor would it if it started again whenever a day of the log is dropped.
+ * Returns the next step. The tables are walked completely before the log is read. If the log came first, an
+ * organisation that uploads steadily would never finish the walk. The walk would not finish either if it restarted
+ * whenever a day of the log is dropped.
  */
 async function nextStep(
   client: Client,
@@ -243,13 +257,13 @@ async function nextStep(
       select last_number from change_counters where organisation_id = $1 and forgotten_number > $2::bigint`,
     values: [organisationId, at.number],
   });
-  // Part of the log was dropped before it was counted: only the tables still have it.
+  // Part of the log was dropped before it was counted, so only the tables still contain that data.
   if (rows[0])
     return {
       changed: { interactions: { ids: [] }, transactions: [] },
       progress: {
-        // The walk finds everything that has a number by now. So the log is needed only from here on, and what is dropped
-        // before this number does not begin another walk.
+        // The walk finds everything that has a number by now. The log is therefore only needed from here on, and
+        // dropping changes before this number does not start another walk.
         number: rows[0].last_number,
         interactions_after: firstUuid,
         transactions_after: firstUuid,
@@ -258,14 +272,14 @@ async function nextStep(
   return fromLog(client, organisationId, at, size);
 }
 
-/** So many changes from the log that they have not many more ids than a step may have. */
+/** Returns the next changes from the log, with about as many ids as one step counts. */
 async function fromLog(
   client: Client,
   organisationId: string,
   at: Progress,
   size: number,
 ): Promise<Step | undefined> {
-  // An entry of size 0 reports that older interactions have expired, and those stay counted.
+  // A change of size 0 means that older interactions have expired. They stay counted.
   const isCounted = `type in ('interactions', 'transactions') and size > 0`;
   const { rows } = await client.query<{ number: string; type: string; ids: string[] | null }>(
     `select number, type, case when ${isCounted} then ids end as ids
@@ -289,7 +303,7 @@ async function fromLog(
   };
 }
 
-/** The next interactions of the table itself, in the order of their ids. */
+/** Returns the next interactions from the table itself, in id order. */
 async function fromInteractions(
   client: Client,
   organisationId: string,
@@ -316,7 +330,7 @@ async function fromInteractions(
   };
 }
 
-/** The next transactions of the table itself, in the order of their ids. */
+/** Returns the next transactions from the table itself, in id order. */
 async function fromTransactions(
   client: Client,
   organisationId: string,

@@ -32,12 +32,12 @@ export const reportParameters: Readonly<Record<string, Field>> = {
 };
 
 interface Asked {
-  /** Days since 2000. */
+  /** The range of days, as days since 2000. */
   readonly from: number;
   readonly to: number;
   readonly window: Window;
   readonly grouping: Grouping;
-  /** The key of the last group of the previous page. */
+  /** The key of the last group on the previous page. */
   readonly after: string | undefined;
   readonly limit: number;
 }
@@ -78,7 +78,10 @@ export interface RecommendationsReport {
   readonly next_cursor: string | null;
 }
 
-/** Repeatable read: all statements see one snapshot, so the groups add up to the total. */
+/**
+ * Returns the report. The transaction is repeatable read, so all statements see one snapshot, and the groups add up to
+ * the total.
+ */
 export async function recommendationsReport(
   pool: Pool,
   organisationId: string,
@@ -123,7 +126,10 @@ export async function recommendationsReport(
   return inTransaction(pool, work, 'begin isolation level repeatable read');
 }
 
-/** The key of a group, after its signature; a key can contain any character. */
+/**
+ * Returns a cursor, which is the signature followed by the group's key. The key comes last because it can contain any
+ * character.
+ */
 function writeCursor(grouping: Grouping, key: string, signer: CursorSigner): string {
   return `${signer.sign(`${grouping} ${key}`)}.${key}`;
 }
@@ -181,8 +187,9 @@ const sumOf = (column: string, basis: string) =>
   `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
 
 /**
- * Who was there on the days of a range, each counted on the first of them: less those who were there on an earlier day of the
- * range. By day, each day is a range of its own.
+ * Returns SQL for the distinct subjects in a range. Each subject is counted on its first day in the range, so a day
+ * counts its subjects minus the subjects with an earlier visit in the range. When grouped by day, each day is its own
+ * range.
  */
 const distinctOf = (subjects: 'students' | 'recommendations', from: number, grouping: Grouping | 'total') =>
   grouping === 'day'
@@ -198,7 +205,7 @@ function sumsIn({ window, from }: Asked, grouping: Grouping | 'total'): string {
       ...summed.map((figure) => `${sumOf(column(figure), basis)} as ${short}_${figure}`),
       `${sumOf(distinctOf('students', from, grouping), basis)} as ${short}_students`,
     ]),
-    // A group of one recommendation has it wherever it has a touch.
+    // A group for a single recommendation counts one recommendation if it has a touch.
     grouping === 'recommendation'
       ? `least(1, ${sumOf('touches', bases.r)}) as r_recommendations`
       : `${sumOf(distinctOf('recommendations', from, grouping), bases.r)} as r_recommendations`,
@@ -210,9 +217,10 @@ function sumsIn({ window, from }: Asked, grouping: Grouping | 'total'): string {
 }
 
 /**
- * The sums of the groups after the cursor, in the order of their keys, one more than a page has; of the total, one row. They
- * are read along the primary key, which is that order. The days are written out: a plan that does not know them takes the
- * range for small, looks it up by day, and reads all groups before it sorts them.
+ * Returns the sums of the groups after the cursor in key order, with one more group than fits on a page. For the total,
+ * it returns one row. The groups are read through the primary key, which has this order. The days are literals, because
+ * a plan that does not know them expects a small range. Such a plan would look up the range by day, and would read all
+ * groups before sorting them.
  */
 async function sumsOf(
   client: Client,
@@ -268,7 +276,7 @@ function figuresOf(basis: Basis, row: SumRow, of: SumRow): Figures {
   };
 }
 
-/** Takes the key of a group apart. */
+/** Splits a group's key into its fields. */
 function groupOf(grouping: Grouping, key: string): Record<string, string | null> {
   if (grouping === 'item') return { item_type: key.slice(0, -37), item_id: key.slice(-36) };
   if (grouping === 'recommendation') return { recommendation_id: key };

@@ -5,9 +5,10 @@ import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 import { organisationsWithReport } from './report-switch.ts';
 
 /**
- * The age of the oldest change in the log that no report has counted, over all organisations whose report is on; 0 if all are
- * counted. Numbers have no gaps, so the oldest one of an organisation is found by its number. A report walks through the tables
- * because changes were dropped from the log uncounted, so it lacks some that are at least as old as the log is long.
+ * Returns the age of the oldest change in the log that a report has not counted yet, over all organisations whose
+ * report is on. Returns 0 if all changes are counted. Numbers have no gaps, so an organisation's oldest uncounted
+ * change is found by its number. A report walks the tables only if changes were dropped from the log uncounted, so the
+ * lag of such a report is at least the length of the log.
  */
 export async function reportLagMs(
   pool: Pool,

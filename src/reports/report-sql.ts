@@ -2,21 +2,21 @@ import { limits } from '../limits.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Window, windowNames } from './definitions.ts';
 
-/** Pieces of SQL that counting and reading have in common. */
+/** This file contains SQL fragments that counting and reading share. */
 
-/** Stands for the student of an interaction without one: a primary key has no nulls. */
+/** Stands in for a missing student, because a primary key cannot contain nulls. */
 export const nobody = firstUuid;
 
 export const isUsable = (row: string) => `${row}.basis in ('recommendation', 'browsing')`;
 export const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;
 
-/** The value of a group: a null is written as a hyphen; every other text begins with an equals sign. */
+/** Returns SQL for a group's value. Null becomes a hyphen, and any other text is prefixed with an equals sign. */
 export const orHyphen = (column: string) => `coalesce('=' || ${column}, '-')`;
 export const itemOf = (row: string) => `${row}.item_type || ':' || ${row}.item_id`;
 
 /**
- * An interaction counts under each of these. The list is constant, because PostgreSQL compiles the expressions of a lateral
- * `values` anew for every row. A cluster cannot pass on `case x when y`.
+ * Returns SQL for the dimensions under which an interaction counts. The list is constant, because PostgreSQL recompiles
+ * the expressions of a lateral `values` for every row. `case x when y` is avoided, because a cluster cannot forward it.
  */
 export const dimensions = (row: string) => `
   cross join (values ('all'), ('item_type'), ('item'), ('platform'), ('country'), ('recommendation')) as k(dimension)
@@ -27,12 +27,12 @@ export const dimensions = (row: string) => `
 export const hasDimension = (row: string) =>
   `(k.dimension <> 'recommendation' or ${row}.recommendation_id is not null)`;
 
-/** Figures of codes and transactions; each has a column for each window. */
+/** The figures for codes and transactions. Each figure has one column per window. */
 export const creditedFigures = ['codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
 export const columnOf = (figure: (typeof creditedFigures)[number], window: Window) => `${figure}_${window}`;
 export const creditColumns = creditedFigures.flatMap((figure) =>
   windowNames.map((window) => columnOf(figure, window)),
 );
 
-/** A student who was there so many days before, or more, is new to every range that can be asked for. */
+/** The first gap in days that is too long to affect a result, because no report covers a longer range. */
 export const gapDaysEnd = limits.reportDaysMax;

@@ -1,8 +1,8 @@
 import type { Client, Pool } from '../postgres/pool.ts';
 
 /**
- * The organisations whose report is switched on. `organisations` is read in a statement of its own: in a cluster it is on
- * the coordinator, and everything that is counted is on other nodes.
+ * Returns the organisations whose report is on. `organisations` is read in a separate statement, because in a cluster
+ * it is on the coordinator, while all counted data is on other nodes.
  */
 export async function organisationsWithReport(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(

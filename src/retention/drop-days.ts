@@ -1,4 +1,4 @@
-// retention/: removes what an organisation no longer keeps, if the operator has set for how long it does.
+// retention/: deletes data that has exceeded its organisation's retention.
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { Pool } from '../postgres/pool.ts';
@@ -6,9 +6,9 @@ import { dropDetached, runLong } from '../postgres/time-partitions.ts';
 import { retentionLimits } from './limits.ts';
 
 export interface Run {
-  /** The time to compare with; null is now. */
+  /** The time that decides what has expired, or null for the current time. */
   readonly at: Date | null;
-  /** For how long days are dropped, and then for how long rows are deleted. */
+  /** The time limit for dropping days. The same limit applies to deleting rows afterwards. */
   readonly runMs: number;
   readonly stopping: AbortSignal | undefined;
 }
@@ -16,8 +16,8 @@ export interface Run {
 const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions' };
 
 /**
- * Drops days of interactions that no organisation keeps any more, the oldest first. Only days are looked at that have just
- * expired for an organisation: finding out who has rows in a day takes a pass over it.
+ * Drops days of interactions that no organisation keeps any more, oldest first. Checks only days that have just expired
+ * for an organisation, because finding the organisations with rows in a day requires a scan of that day.
  */
 export async function dropExpiredDays(pool: Pool, { at, runMs, stopping }: Run): Promise<void> {
   const deadlineMs = performance.now() + runMs;

@@ -5,7 +5,7 @@ import { dropExpiredDays, type Run } from './drop-days.ts';
 import { expiredBelow, keptDaysOf } from './kept-days.ts';
 import { retentionLimits } from './limits.ts';
 
-/** What is deleted by functions of the owner, step by step. */
+/** The types whose rows are deleted step by step by functions that run with the owner's permissions. */
 const expiring = {
   interactions: {
     id: 'interaction_id',
@@ -25,20 +25,20 @@ const expiring = {
 
 type Expiring = keyof typeof expiring;
 
-/** These functions run on the node of a cluster that has the organisation's rows. */
+/** The functions that run on the cluster node that stores the organisation's rows. */
 export const expiryFunctions = Object.keys(expiring).map((type) => `expire_${type}`);
 
-/** What has expired for an organisation and may not be deleted yet. */
+/** An organisation's expired data that may not have been deleted yet. */
 interface Due {
   readonly organisation_id: string;
-  /** Everything with a smaller id has expired. */
+  /** All rows with smaller ids have expired. */
   readonly expired_below: string;
 }
 
 /**
- * Deletes the expired interactions and receipts of all organisations, as of `at`; null means now. Days that no organisation
- * keeps are dropped as a whole. Each step is a transaction that also saves the progress, so a killed process leaves nothing
- * half done.
+ * Deletes all organisations' expired interactions and receipts. `at` is the time that decides what has expired, or null
+ * for the current time. Days that no organisation keeps are dropped as a whole. Each step is a transaction that also
+ * saves the progress, so a process that is killed leaves no partial work behind.
  */
 export async function expireRows(
   pool: Pool,
@@ -56,7 +56,10 @@ export async function expireRows(
   return left > 0 ? 'more' : 'all';
 }
 
-/** A step of each organisation in turn, so that none waits until the largest is done. Returns how many are left. */
+/**
+ * Runs one step per organisation in turn, so that no organisation has to wait for the largest one. Returns how many
+ * organisations are left.
+ */
 async function expireType(
   pool: Pool,
   type: Expiring,
@@ -78,11 +81,11 @@ async function expireType(
     if (stopping?.aborted || performance.now() > deadlineMs) break;
     done++;
     const hasMore = await expireStep(pool, type, one, at).catch((error: unknown) => {
-      // The others go on.
+      // Continue with the other organisations.
       failure ??= error;
       return false;
     });
-    // The array grows while it is gone through.
+    // The loop also visits rows that are pushed while it runs.
     if (hasMore) left.push(one);
   }
   if (failure !== undefined) throw failure;
@@ -97,7 +100,10 @@ async function dueOf(pool: Pool, type: Expiring): Promise<Due[]> {
   return rows;
 }
 
-/** A day after the last run most organisations have nothing to delete: one statement finds those that do. */
+/**
+ * Returns the organisations that have expired rows. Even a day after the last run, most organisations have nothing to
+ * delete, so a single statement finds the others.
+ */
 async function organisationsWithRows(pool: Pool, type: Expiring): Promise<Set<string>> {
   const { id } = expiring[type];
   const { rows } = await pool.query<{ organisation_id: string }>(
@@ -113,7 +119,7 @@ async function organisationsWithRows(pool: Pool, type: Expiring): Promise<Set<st
   return new Set(rows.map(({ organisation_id }) => organisation_id));
 }
 
-/** Notes that nothing is left to delete; not if more has expired meanwhile. */
+/** Records that there is nothing left to delete, unless more rows have expired in the meantime. */
 async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<void> {
   for (const [below, some] of Map.groupBy(done, ({ expired_below }) => expired_below))
     await pool.query(
@@ -123,7 +129,10 @@ async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<v
     );
 }
 
-/** Deletes the next rows of an organisation; true if there may be more. Stops if the operator has changed the setting. */
+/**
+ * Deletes an organisation's next rows. Returns true if there may be more. Deletes nothing if the operator has changed the
+ * setting so that the rows no longer expire.
+ */
 async function expireStep(pool: Pool, type: Expiring, due: Due, at: Date | null): Promise<boolean> {
   const { organisation_id, expired_below } = due;
   const days = await keptDaysOf(pool, organisation_id, type);

@@ -1,23 +1,26 @@
 import type { Client, Pool } from '../postgres/pool.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
 
-/** What can be kept for fewer days than the service would. */
+/** The types whose retention can be shorter than the service's default. */
 export const keptTypes = ['interactions', 'receipts', 'rejections'] as const;
 export type KeptType = (typeof keptTypes)[number];
 
 const dayMs = 86_400_000;
 
-/** The start of the first day that is kept, in UTC. What is kept for a day is kept for 24 to 48 hours: days expire as a whole. */
+/**
+ * Returns the start of the first day that is kept, in UTC. A retention of one day keeps data for 24 to 48 hours, because
+ * days expire as a whole.
+ */
 export function expiredBefore(days: number, at: Date): Date {
   return new Date(Math.floor(at.getTime() / dayMs - days) * dayMs);
 }
 
-/** The smallest id that is kept. */
+/** Returns the smallest id that is kept. */
 export function expiredBelow(days: number, at: Date): string {
   return uuidFloor(expiredBefore(days, at).getTime());
 }
 
-/** For how many days an organisation keeps a type; null if it has no setting. */
+/** Returns how many days an organisation keeps a type, or null if this is not set. */
 export async function keptDaysOf(pool: Pool, organisationId: string, type: KeptType): Promise<number | null> {
   const { rows } = await pool.query<{ days: number | null }>(
     `select ${type}_kept_days as days from organisations where organisation_id = $1`,
@@ -27,8 +30,8 @@ export async function keptDaysOf(pool: Pool, organisationId: string, type: KeptT
 }
 
 /**
- * The organisations with a setting for rejections, by the days that they keep them. An error in a database that was restored, until
- * after-restore has repeated the settings.
+ * Returns the organisations that have a retention for rejections, by number of days. Fails in a restored database until
+ * after-restore has replayed the settings.
  */
 export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>> {
   const { rows } = await pool.query<{ organisation_id: string; days: number }>(
@@ -41,7 +44,7 @@ export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>>
   );
 }
 
-/** An interaction of an organisation that is not stored and has a smaller id than this has expired. */
+/** Returns the id below which a missing interaction has expired. */
 export async function goneBelow(client: Client, organisationId: string): Promise<string> {
   const { rows } = await client.query<{ below: string }>(
     `select greatest(deleted_below, expired_below) as below from retention_progress

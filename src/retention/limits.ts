@@ -1,9 +1,12 @@
 export const retentionLimits = {
-  /** For how long a run drops days, and then deletes rows: others with old data wait for it. The next run continues. */
+  /**
+   * The time limit for dropping days. The same limit applies to deleting rows afterwards. Other chores that handle old
+   * data wait until this run ends. The next run continues where this one stopped.
+   */
   runMs: 30 * 60_000,
-  /** How many expired rows are deleted at once: interactions, and receipts, which have their answers with them. */
+  /** How many expired interactions, and how many expired receipts with their responses, a statement deletes at most. */
   rowsPerStep: 10_000,
   receiptsPerStep: 1_000,
-  /** A day that everybody has let expire is counted before it is dropped. */
+  /** The time limit for dropping a day. The day's rows are counted before it is dropped. */
   detachMsMax: 600_000,
 } as const;

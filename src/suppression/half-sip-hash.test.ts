@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
 import { HalfSipHash } from './half-sip-hash.ts';
 
-/** Published with the reference implementation: key 00 to 07, messages 00, 00 01 and so on, from the empty one. */
+/**
+ * The test vectors that were published with the reference implementation. The key is 00 to 07. The first message is
+ * empty, and each of the following ones is a byte longer: 00, then 00 01, and so on.
+ */
 const published = [
   '218d1f59b9b83cc8',
   'be552412f8387315',
@@ -22,7 +25,7 @@ const published = [
   '7336aad25f7bf3b5',
 ];
 
-it('gives the published hashes, wherever the message begins', () => {
+it('returns the published hashes, wherever the message begins', () => {
   const sip = new HalfSipHash(Buffer.from([0, 1, 2, 3, 4, 5, 6, 7]));
   for (const [length, wanted] of published.entries()) {
     const bytes = new DataView(Uint8Array.from({ length: length + 3 }, (_, at) => at - 3).buffer);

@@ -2,7 +2,7 @@ import type { Pool } from '../postgres/pool.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { idsInText, uuidPattern } from './ids-in-text.ts';
 
-/** The ids of people whose erasure is not finished yet: nobody may read what names them. */
+/** Returns the ids of people whose erasure is not finished yet. Nothing that contains these ids may be read. */
 export async function hiddenIds(
   pool: Pick<Pool, 'query'>,
   organisationId: string,
@@ -15,7 +15,7 @@ export async function hiddenIds(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Whether a failed record names one of these people. */
+/** Returns whether a failed record contains the id of one of these people. */
 export function namesPerson(
   ids: { has(id: string): boolean },
   { type, record_id, record }: { type: string; record_id: string | null; record?: string | null },
@@ -24,7 +24,7 @@ export function namesPerson(
   return record != null && idsInText(type as UploadType, record).some((id) => ids.has(id));
 }
 
-/** The answer to an upload without these ids. */
+/** Returns the response to an upload without these ids. */
 export function answerWithout(ids: { has(id: string): boolean }, answer: string): string {
   return answer.replaceAll(new RegExp(`"(${uuidPattern.source})"`, 'gi'), (quoted, id: string) =>
     ids.has(id.toLowerCase()) ? 'null' : quoted,

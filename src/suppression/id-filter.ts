@@ -1,13 +1,17 @@
 import type { HalfSipHash } from './half-sip-hash.ts';
 
-/** With 24 bits for each and 10 positions, it mistakes 1 of 100,000 for a known one; grown by parts, up to 25. */
+/**
+ * With 24 bits per hash and 10 positions, 1 in 100,000 ids is a false positive. If the filter has several parts, up to 25
+ * in 100,000 ids are false positives.
+ */
 const bitsPerHash = 24;
 const positions = 10;
 
 /**
- * A Bloom filter over hashes of 64 bits: whatever was added is found, and hardly anything else. It takes 3 to 6 bytes for each,
- * and grows by parts, each twice as large as the one before. Every part is looked at, in memory that is in no cache: with room
- * reserved for a million, a look takes a tenth of the time.
+ * A Bloom filter over 64-bit hashes. It matches every hash that was added and very few others, and it takes 3 to 6 bytes
+ * per hash. The filter grows by adding parts, each twice as large as the previous one. A lookup reads every part, usually
+ * from memory that is not in a CPU cache. If space for a million hashes is reserved in one part in advance, a lookup
+ * takes a tenth of the time.
  */
 export class IdFilter {
   readonly #parts: Part[] = [];
@@ -16,7 +20,7 @@ export class IdFilter {
     return this.#parts.reduce((sum, { bits }) => sum + bits.byteLength, 0);
   }
 
-  /** Makes room for so many hashes in one part. */
+  /** Reserves space for this many hashes in one part. */
   reserve(count: number): void {
     const words = 2 ** Math.ceil(Math.log2(Math.max(1024, (count * bitsPerHash) / 32)));
     this.#parts.push({ bits: new Uint32Array(words), room: Math.floor((words * 32) / bitsPerHash) });
@@ -35,7 +39,7 @@ export class IdFilter {
       bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
   }
 
-  /** Whether the last hash may have been added. */
+  /** Returns whether the most recently computed hash may have been added. */
   has({ low, high }: HalfSipHash): boolean {
     for (const { bits } of this.#parts) if (isIn(bits, low, high)) return true;
     return false;

@@ -3,8 +3,8 @@ import { sentFields, type UploadType } from '../registry/upload-types.ts';
 export const uuidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
 
 /**
- * Everything in the text of a failed record that may be the id of a person: each UUID, wherever it stands, and the values of
- * identifying fields that are texts.
+ * Returns every string in a failed record that may be a person's id. These are all UUIDs, and the string values of
+ * identifying fields.
  */
 export function idsInText(type: UploadType, text: string): string[] {
   const uuids = [...text.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());

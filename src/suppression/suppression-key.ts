@@ -2,19 +2,19 @@ import { createHmac } from 'node:crypto';
 import { readUuid } from '../registry/fields.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 
-/** What is stored of an erased id. */
+/** The stored hashes of an erased id. */
 export interface IdHashes {
   readonly hash: Buffer;
   readonly filter: bigint;
 }
 
 /**
- * Hashes the ids of one organisation's people. The same id has other hashes in another organisation, so that a dump does not
- * show that somebody was a customer of both.
+ * Hashes the ids of one organisation's people. The same id has different hashes in different organisations, so that a
+ * database dump does not reveal that a person was a customer of both.
  */
 export class IdHasher {
   readonly #key: Buffer;
-  /** For the filter. */
+  /** The short hash, for the filter. */
   readonly short: HalfSipHash;
 
   constructor(key: string, organisationId: string) {
@@ -32,14 +32,17 @@ export class IdHasher {
     return { hash: this.hashOf(id), filter: (BigInt(high) << 32n) | BigInt(low >>> 0) };
   }
 
-  /** Into `short`. */
+  /** Computes the short hash of an id and leaves the result in `short`. */
   hashShort(id: string): void {
     const bytes = bytesOf(id);
     this.short.hash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
   }
 }
 
-/** A UUID is hashed as its sixteen bytes, however it is written: a column of UUIDs is read without making strings. */
+/**
+ * Returns the bytes to hash. A UUID is hashed as its sixteen bytes, however it is written, because UUID columns are read
+ * without creating strings.
+ */
 function bytesOf(id: string): Buffer {
   const uuid = readUuid(id);
   return uuid === undefined ? Buffer.from(id) : Buffer.from(uuid.replaceAll('-', ''), 'hex');

@@ -5,7 +5,7 @@ import { queryRow } from '../postgres/transactions.ts';
 import { IdFilter } from './id-filter.ts';
 import { IdHasher } from './suppression-key.ts';
 
-/** What a process knows of an organisation's suppressions. */
+/** An organisation's cached suppressions. */
 interface Known {
   readonly version: number;
   readonly filters: readonly { readonly hasher: IdHasher; readonly filter: IdFilter }[];
@@ -14,49 +14,49 @@ interface Known {
 const none: Known = { version: 0, filters: [] };
 
 /**
- * Tells whether an id is that of an erased person. Suppressions are read from the database once and kept as filters; whatever
- * writes compares the version, so a process never acts on an old one. A filter is wrong about one id in 100,000; those that it
- * reports are looked up.
+ * Checks whether an id belongs to an erased person. Suppressions are read from the database once and cached as filters.
+ * Every writer compares the version, so a process never uses outdated suppressions. A filter has a false positive for one
+ * id in 100,000, so its matches are looked up in the database.
  */
 export class Suppressions {
   readonly #keys: readonly string[];
-  /** Called when an organisation has a new version: a customer who is known to be stored may be gone. */
+  /** Called when an organisation has a new version, because cached customers may have been erased. */
   onNewVersion: () => void = () => {};
-  /** The organisation used longest ago comes first. */
+  /** Cached suppressions by organisation, with the least recently used organisation first. */
   readonly #known = new Map<string, Known>();
-  /** The versions that were read of late, in a cluster. */
+  /** Versions that were read recently. Only used in a cluster. */
   readonly #seen = new Map<string, { readonly version: number; readonly sentMs: number }>();
 
-  /** New hashes are made with the first key; those that were made with the others stay valid. */
+  /** The first key is used for new hashes. Hashes made with the other keys stay valid. */
   constructor(keys: readonly string[]) {
     this.#keys = keys;
   }
 
-  /** Makes the hashes to store. */
+  /** Returns the hasher that creates the hashes to store. */
   hasherFor(organisationId: string): IdHasher {
     const [key] = this.#keys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
     return new IdHasher(key, organisationId);
   }
 
-  /** The version that this process knows; 0 if there was no suppression. */
+  /** Returns the version that this process has cached, or 0 if it knows no suppressions. */
   versionOf(organisationId: string): number {
     return (this.#known.get(organisationId) ?? none).version;
   }
 
-  /** Finds erased people among the ids of records, as of the given version or a later one. */
+  /** Returns a check that finds erased people among ids, as of the given version or a later one. */
   async check(client: Client, organisationId: string, version: number): Promise<IdCheck> {
     if (version === 0) return nobodyErased;
     const known = await this.#upTo(client, organisationId, version);
     return new FilteredCheck(client, organisationId, known);
   }
 
-  /** The same, of the version that is current in this transaction. */
+  /** Returns a check as of the version that is current in this transaction. */
   async checkNow(client: Client, organisationId: string): Promise<IdCheck> {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
 
-  /** Which erasure each of these ids belongs to; those of nobody erased are left out. */
+  /** Returns the erasure that each of these ids belongs to. Skips the ids of people who were not erased. */
   async erasuresOf(
     client: Client,
     organisationId: string,
@@ -66,27 +66,27 @@ export class Suppressions {
     return check.erasuresOf(ids);
   }
 
-  /** By the version that this process knows, without asking the database: true if one of the ids may be erased. */
+  /** Returns whether one of the ids may be erased. Uses the cached version and needs no query. */
   mayBeErased(organisationId: string, ids: readonly (string | null)[]): boolean {
     const { filters } = this.#known.get(organisationId) ?? none;
     return ids.some((id) => id !== null && filters.some((one) => mayHave(one, id)));
   }
 
-  /** Another server answers, which may lack the last erasures. */
+  /** Called when a different database server responds, because it may lack the latest erasures. */
   forget(): void {
     this.#known.clear();
     this.#seen.clear();
   }
 
-  /** Notes that the organisation had this version at some time after `sentMs`. */
+  /** Records that the organisation had this version at some time after `sentMs`. */
   noteVersion(organisationId: string, version: number, sentMs: number): void {
     if (this.#seen.size >= limits.versionsSeenMax) this.#seen.clear();
     this.#seen.set(organisationId, { version, sentMs });
   }
 
   /**
-   * Whether this was the version so recently that a transaction which has begun may write by it: the sweep waits for longer before
-   * it looks which transactions are running.
+   * Returns whether this was the current version so recently that a transaction that has already started may rely on it.
+   * The sweep waits longer than that before it lists the running transactions.
    */
   wasCurrent(organisationId: string, version: number): boolean {
     const seen = this.#seen.get(organisationId);
@@ -96,7 +96,7 @@ export class Suppressions {
   async #upTo(client: Client, organisationId: string, version: number): Promise<Known> {
     const before = this.#known.get(organisationId);
     if (before && before.version >= version) {
-      // Moves it to the end.
+      // Move the entry to the end, because it is now the most recently used entry.
       this.#known.delete(organisationId);
       this.#known.set(organisationId, before);
       return before;
@@ -140,17 +140,17 @@ function mayHave({ hasher, filter }: Known['filters'][number], id: string): bool
   return filter.has(hasher.short);
 }
 
-/** Asks about ids. */
+/** Checks ids against the suppressions. */
 export interface IdCheck {
-  /** Whether there is nothing to ask. */
+  /** True if there are no suppressions. */
   readonly isEmpty: boolean;
-  /** Whether the id may be that of an erased person. */
+  /** Returns whether the id may belong to an erased person. */
   mayBeErased(id: string): boolean;
-  /** The same for a UUID whose sixteen bytes begin at `at`. */
+  /** Like `mayBeErased`, for a UUID whose sixteen bytes start at `at`. */
   mayBeErasedAt(bytes: DataView, at: number): boolean;
-  /** Those of the ids that are. */
+  /** Returns the ids that belong to erased people. */
   erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  /** The same with the erasure of each. */
+  /** Returns the ids that belong to erased people, each with its erasure. */
   erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -192,8 +192,12 @@ class FilteredCheck implements IdCheck {
   async erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>> {
     const asked = [...ids].filter((id) => this.mayBeErased(id));
     if (asked.length === 0) return new Map();
-    const byHash = new Map(
-      asked.flatMap((id) => this.#filters.map(({ hasher }) => [hasher.hashOf(id).toString('hex'), id])),
+    // The same id can be written in several ways.
+    const byHash = Map.groupBy(
+      asked.flatMap((id) =>
+        this.#filters.map(({ hasher }) => ({ id, hash: hasher.hashOf(id).toString('hex') })),
+      ),
+      ({ hash }) => hash,
     );
     const { rows } = await this.#client.query<{ hash: Buffer; erasure_id: string }>({
       name: 'look up suppressions',
@@ -201,7 +205,9 @@ class FilteredCheck implements IdCheck {
       values: [this.#organisationId, [...byHash.keys()].map((hex) => `\\x${hex}`)],
     });
     return new Map(
-      rows.map(({ hash, erasure_id }) => [byHash.get(hash.toString('hex')) as string, erasure_id]),
+      rows.flatMap(({ hash, erasure_id }) =>
+        (byHash.get(hash.toString('hex')) ?? []).map(({ id }) => [id, erasure_id] as const),
+      ),
     );
   }
 }
@@ -216,14 +222,14 @@ export async function currentVersion(client: Client, organisationId: string): Pr
 }
 
 interface HashesRead {
-  /** Eight bytes each. */
+  /** The hashes, with eight bytes each. */
   readonly hashes: Buffer | null;
   readonly last_version: number | null;
   readonly last_hash: Buffer | null;
   readonly count: number;
 }
 
-/** Passes on the short hashes of all suppressions after a version, read in parts. */
+/** Adds the short hashes of all suppressions after a version. Reads them in chunks. */
 async function addHashes(
   client: Client,
   organisationId: string,
@@ -250,5 +256,5 @@ async function addHashes(
   }
 }
 
-/** After every hash of a version. */
+/** A value that sorts after all of a version's hashes. */
 const lastHash: Buffer = Buffer.alloc(33, 0xff);

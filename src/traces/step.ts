@@ -1,10 +1,10 @@
-// traces/: sends to an OpenTelemetry collector where the time of a request goes. Only traces.ts loads its packages.
+// traces/: sends request timings to an OpenTelemetry collector. Only traces.ts loads OpenTelemetry's packages.
 
-/** Numbers, and ids that the log has as well. */
+/** A span's attributes, which are numbers and ids that also occur in the log. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
 /** Runs part of a request's work as its own span. */
 export type Step = <T>(name: string, work: () => Promise<T>, attributes?: Attributes) => Promise<T>;
 
-/** For use when tracing is off. */
+/** Runs the work without a span. Used when tracing is off. */
 export const untraced: Step = (_name, work) => work();

@@ -27,26 +27,29 @@ import type { Attributes, Step } from './step.ts';
 export interface TracesOptions {
   readonly version: string;
   /**
-   * Whether OTEL_TRACES_SAMPLER is set. If not, requests whose caller traces them and a small share of the others are
-   * traced.
+   * Whether OTEL_TRACES_SAMPLER is set. If it is not, we trace a small share of requests, plus every request whose
+   * caller traces it.
    */
   readonly hasSampler: boolean;
   /** Called after each export of spans. */
   readonly onExport: (succeeded: boolean, error: Error | undefined) => void;
 }
 
-/** When a request began, by the wall clock and by the one that never goes back. */
+/** The time at which a request started, by the wall clock and by the monotonic clock. */
 export interface Began {
   readonly epochMs: number;
   readonly monotonicMs: number;
 }
 
-/** The library would take the end of a span with a given start from the wall clock. */
+/**
+ * Returns the current time for the end of a span. The library would use the wall clock for a span that has an explicit
+ * start.
+ */
 function nowSince({ epochMs, monotonicMs }: Began): number {
   return epochMs + performance.now() - monotonicMs;
 }
 
-/** What a span records of a request's log line. */
+/** The fields of a request's log line that a span records. */
 interface Answered {
   readonly status: number;
   readonly code: string | undefined;
@@ -54,8 +57,9 @@ interface Answered {
 }
 
 /**
- * The spans of one process. They are made by hand at the few places where time goes: auto-instrumentation would make
- * more spans, cost more, and record statements with their values. A span holds durations, counts and ids.
+ * Creates a process's spans. Spans are created manually at the few points that take time. Auto-instrumentation would
+ * create more spans, cost more, and record statements with their values. Our spans contain only durations, counts and
+ * ids.
  */
 export class Traces {
   readonly #current = new AsyncLocalStorage<Context | undefined>();
@@ -75,10 +79,11 @@ export class Traces {
   }
 
   /**
-   * The span of a request that was admitted or refused just now, as a child of the caller's span if there is one. Pass
-   * `traceparent` only if the key was valid: its flag, and with some samplers its trace id, decide what is exported. Of the
-   * other requests only a share is traced; the library would make a span for each to find that out, which is most of what
-   * tracing costs an interaction.
+   * Starts the span of a request that was just admitted or refused. It is a child of the caller's span if there is one.
+   * Pass `traceparent` only if the key was valid, because its sampled flag, and with some samplers its trace id,
+   * determine whether the span is exported. Only a share of the other requests is traced. We make that choice here,
+   * because the library would have to create a span for every request, which is most of the cost of tracing an
+   * interaction.
    */
   beginRequest(
     name: string,
@@ -97,7 +102,7 @@ export class Traces {
     return new RequestTrace(this, span, context, traceId, began);
   }
 
-  /** Runs work as a child of the current span. */
+  /** Runs the work in a child span of the current span. */
   step: Step = async (name, work, attributes) => {
     const parent = this.#current.getStore();
     if (!parent) return work();
@@ -105,7 +110,7 @@ export class Traces {
     return this.#run(span, parent, work);
   };
 
-  /** Begins the span of a statement, without its values; returns a function that ends it. */
+  /** Starts a span for a statement, without the statement's values, and returns a function that ends the span. */
   beginStatement(name: string): ((error?: unknown) => void) | undefined {
     const parent = this.#current.getStore();
     if (!parent) return undefined;
@@ -117,17 +122,20 @@ export class Traces {
     };
   }
 
-  /** The caller's context; undefined if it is not traced. */
+  /** The current context, or undefined if the request is not traced. */
   get current(): Context | undefined {
     return this.#current.getStore();
   }
 
-  /** Runs `work` in this context; undefined means outside any trace. */
+  /** Runs `work` in this context. If the context is undefined, `work` runs outside any trace. */
   within<T>(context: Context | undefined, work: () => T): T {
     return this.#current.run(context, work);
   }
 
-  /** Writes for several requests at once. The span belongs to the first traced request and is linked to the others. */
+  /**
+   * Runs a write on behalf of several requests. Its span belongs to the first traced request and is linked to the
+   * others.
+   */
   flush(callers: readonly (Context | undefined)[], work: () => Promise<void>): Promise<void> {
     const [first, ...others] = callers
       .filter((caller) => caller !== undefined)
@@ -152,19 +160,19 @@ export class Traces {
     }
   }
 
-  /** Sends the remaining spans, with a timeout: a collector that is away must not delay the stop. */
+  /** Sends the remaining spans. It has a timeout, because an unreachable collector must not delay the shutdown. */
   async close(): Promise<void> {
     const sent = this.#provider.shutdown().catch(() => {});
     await Promise.race([sent, sleep(limits.tracesStopMs, undefined, { ref: false })]);
   }
 }
 
-/** One request, from its headers to the end of its answer. */
+/** The trace of one request, from its headers to the end of its response. */
 export class RequestTrace {
   readonly #traces: Traces;
   readonly #span: Span;
   readonly #context: Context | undefined;
-  /** For the log; undefined if no trace could be found by it. */
+  /** The trace id for the log, or undefined if the request is not traced. */
   readonly traceId: string | undefined;
 
   readonly #began: Began;
@@ -199,15 +207,15 @@ export class RequestTrace {
   }
 }
 
-/** Records the code but no message, because messages of PostgreSQL quote values. */
+/** Marks a span as failed. It records the code but not the message, because PostgreSQL's messages quote values. */
 function fail(span: Span, error: unknown): void {
   const { code, name } = error as { code?: unknown; name?: string };
   span.setAttribute('error.type', typeof code === 'string' ? code : (name ?? 'Error'));
-  // A bad request is no error of the service.
+  // A bad request is the client's error, not the service's.
   if (!(error instanceof RequestError && error.status < 500)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The caller's span, from the header `traceparent` (W3C Trace Context). */
+/** Returns the caller's span from the `traceparent` header (W3C Trace Context). */
 function callerOf(traceparent: string | string[] | undefined): SpanContext | undefined {
   const read =
     typeof traceparent === 'string'

@@ -1,4 +1,4 @@
-// uploads/: an upload from its bytes to its answer; the dry run; replay of rejections.
+// uploads/: processes uploads from their bytes to their responses, does dry runs, and replays rejections.
 
 import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
@@ -29,7 +29,7 @@ export interface Rehearsal {
   readonly references: KnownReferences;
 }
 
-/** Says what an upload would do. A read-only transaction guarantees that nothing is written. */
+/** Reports what an upload would do. It runs in a read-only transaction, which guarantees that nothing is written. */
 export async function dryRun(
   pool: Pool,
   rehearsal: Rehearsal,
@@ -61,8 +61,8 @@ export async function dryRun(
 }
 
 /**
- * Refuses a key that was used with another body, as the upload would. It claims no key, and a key that was used with
- * this body does not repeat the first answer.
+ * Refuses a key that was used with another body, as an upload would. A dry run does not claim a key, and it does not
+ * replay the first response if the key was used with the same body.
  */
 async function refuseReusedKey(
   client: Client,
@@ -81,7 +81,7 @@ async function refuseReusedKey(
 
 interface Rehearsed {
   readonly outcomes: readonly Outcome[];
-  /** The batch without what identifies erased people. */
+  /** The batch without the ids of erased people. */
   readonly checked: CheckedBatch;
 }
 
@@ -92,7 +92,7 @@ function batchRehearsal(
 ): (client: Client, sent: CheckedBatch) => Promise<Rehearsed> {
   if (type === 'interactions')
     return (client, sent) => checkInteractions(client, organisationId, sent, references);
-  // Remembers what earlier records would have stored, so an id that is sent twice gets the same answer as in an upload.
+  // This tracks what earlier records would have stored, so that an id sent twice gets the same response as in an upload.
   const versions = new Versions(type);
   return (client, sent) => outcomesFor(client, organisationId, type, sent, versions, references.suppressions);
 }

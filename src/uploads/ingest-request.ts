@@ -12,17 +12,14 @@ import { commitBatch, type Progress } from './store/commit-batch.ts';
 import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
 export interface BatchEvents {
-  /** Notices when batches stop finishing. */
+  /** Commits a batch, and detects when batches no longer finish. */
   readonly watch: (commit: () => Promise<WrittenBatch>) => Promise<WrittenBatch>;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * Stores the batches of an upload in the order sent, each in its own transaction, and reports the outcome of every
- * record.
- */
+/** Stores an upload's batches in the order sent, each in its own transaction, and reports the outcome of every record. */
 export async function ingestRequest(
   pool: Pool,
   progress: Progress,
@@ -42,20 +39,20 @@ export async function ingestRequest(
     } catch (error) {
       const isOpen = error instanceof CommitUnconfirmed;
       if (isOpen || isUnavailable(error)) progress.references.forgetKnown();
-      // Nothing is stored yet, so the whole request can fail.
+      // Nothing has been stored yet, so the whole request can fail.
       if (at === 0 && (error instanceof RequestError || isUnavailable(error))) throw error;
       databaseAway ||= isUnavailable(error);
       if (!(error instanceof DatabaseAway)) onError(error);
       const problem = isOpen ? outcomeUnknownOf(progress.type) : notStored;
       batches.push(brokenBatch(progress, at + 1, checked, problem));
     }
-    // All buffers of a batch share their memory.
+    // This frees all of the batch's buffers, because they share their memory.
     freeMemory(checked.sample);
   }
   return batches;
 }
 
-/** The answer for a batch that was not stored; its failed records keep their own errors. */
+/** Returns the response for a batch that was not stored. Records that had already failed keep their own errors. */
 function brokenBatch(
   { requestId, type }: Progress,
   number: number,
@@ -75,5 +72,5 @@ function brokenBatch(
   return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
 }
 
-/** The error of a batch that was not tried because the database was away for an earlier one. */
+/** Thrown for a batch that is skipped because the database was unavailable for an earlier batch. */
 class DatabaseAway extends Error {}

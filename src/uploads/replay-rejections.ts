@@ -53,9 +53,9 @@ export interface ReplayParts {
 
 export interface Replayed {
   readonly batches: readonly ReplayedBatch[];
-  /** How many matching rejections are left; null if they could not be counted. */
+  /** The number of matching rejections that are left, or null if they could not be counted. */
   readonly remaining: number | null;
-  /** Where the next replay continues; null when every matching rejection has been tried. */
+  /** The cursor from which the next replay continues, or null when every matching rejection has been tried. */
   readonly nextCursor: string | null;
 }
 
@@ -63,7 +63,10 @@ export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
-/** A type and the id of a rejection: everything up to it has been tried. And their signature. */
+/**
+ * The format of a cursor: a type and a rejection id, up to which everything has been tried, followed by their
+ * signature.
+ */
 const form = new RegExp(
   `^((?:${uploadTypes.join('|')})\\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([0-9A-Za-z_-]{22})$`,
 );
@@ -75,7 +78,7 @@ const notACursor = {
 } as const;
 
 export const replayCursor = optionalForm(form, notACursor, {
-  description: 'the `next_cursor` of the replay before: what that one tried is passed over',
+  description: 'the `next_cursor` of the previous replay: rejections that it tried are skipped',
 });
 
 interface Place {
@@ -91,8 +94,8 @@ function placeOf(cursor: string, signer: CursorSigner): Place {
 }
 
 /**
- * Replays rejections: those that pass now are stored and removed, the others stay with their new errors. Types that
- * others refer to come first, so that records which failed together can be repaired in one run.
+ * Replays rejections. Records that now pass are stored, and their rejections are removed. The others stay, with their
+ * new errors. Types that other types refer to come first, so that records that failed together can be fixed in one run.
  */
 export async function replayRejections(
   parts: ReplayParts,
@@ -113,7 +116,7 @@ export async function replayRejections(
     await run.replayType(type, type === from?.type ? from.after : firstUuid, onError);
     if (run.hasStopped) break;
   }
-  // Batches are stored by now: an error here must not make the replay look as if it had failed.
+  // The batches are already stored, so an error here must not fail the whole replay.
   const remaining = await countRejections(pool, organisationId, filter).catch((error: unknown) => {
     onError(error);
     return null;
@@ -121,10 +124,10 @@ export async function replayRejections(
   return { batches: run.batches, nextCursor: run.stoppedAt, remaining };
 }
 
-/** One replay request, batch by batch. */
+/** Runs one replay request, batch by batch. */
 class ReplayRun {
   readonly batches: ReplayedBatch[] = [];
-  /** Set if it stopped early: where to continue. */
+  /** The cursor from which to continue, if the replay stopped early. */
   stoppedAt: string | null = null;
   hasStopped = false;
   readonly #parts: ReplayParts;
@@ -138,7 +141,7 @@ class ReplayRun {
     this.#replay = replay;
   }
 
-  /** Replays the rejections of a type after the given id. */
+  /** Replays a type's rejections after the given id. */
   async replayType(type: UploadType, from: string, onError: (error: unknown) => void): Promise<void> {
     for (let after: string | undefined = from; after !== undefined; ) {
       if (this.#received === limits.rejectionsPerReplayMax || performance.now() > this.#deadlineMs)
@@ -148,7 +151,8 @@ class ReplayRun {
         if (next === 'busy') return this.#stop(`${type}.${after}`);
         after = next;
       } catch (error) {
-        // While nothing is stored, the whole replay can fail; afterwards the answer must report the stored batches.
+        // The whole replay can fail as long as nothing is stored. After that, the response must report the stored
+        // batches.
         const isRefusal = error instanceof RequestError || isUnavailable(error);
         if (this.batches.length === 0 && isRefusal) throw error;
         onError(error);
@@ -164,9 +168,10 @@ class ReplayRun {
   }
 
   /**
-   * Replays the next batch and returns the last id tried. The records are read and checked before the transaction: it would
-   * hold its locks while the check waits for a thread. If one of the rejections has changed by then, the batch is read again,
-   * half as large. Batches grow again when one has succeeded at once.
+   * Replays the next batch and returns the last id that it tried. The records are read and checked before the
+   * transaction, which would otherwise hold its locks while the check waits for a thread. If one of the rejections has
+   * changed in the meantime, the batch is read again at half the size. The batch size grows again after a batch
+   * succeeds at the first attempt.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const { organisationId, filter } = this.#replay;
@@ -228,7 +233,7 @@ class ReplayRun {
     this.#received += batch.counts.received;
   }
 
-  /** Checks the records as an upload would: the same limits, and a worker thread if there are many. */
+  /** Checks the records as an upload would, with the same limits, and in a worker thread if there are many. */
   async #check(type: UploadType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
     const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
@@ -241,7 +246,7 @@ class ReplayRun {
     return batches[0] as CheckedBatch;
   }
 
-  /** The batch at which a replay stopped early; its records are unknown. */
+  /** Returns the response for the batch at which a replay stopped early. The outcome of its records is unknown. */
   #brokenOff(type: UploadType, error: unknown): ReplayedBatch {
     const answer = batchAnswer({
       number: this.batches.length + 1,
@@ -257,16 +262,19 @@ class ReplayRun {
   }
 }
 
-/** Another replay of the type is running and does not finish its batch. */
+/** Thrown if another replay of the type is running and has not finished its batch in time. */
 class Busy extends Error {}
 
-/** An upload or another replay stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
+/**
+ * Thrown if an upload or another replay has stored one of the records in the meantime, or a client has discarded it.
+ * This replay must not store the record in that case.
+ */
 class ChangedMeanwhile extends Error {}
 
-/** Records with these codes are not kept, so they cannot be replayed. */
+/** Records that failed with these codes are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
-/** The next rejections that can be replayed, up to `limit` or a total size in bytes. */
+/** Returns the next rejections that can be replayed, up to `limit` or up to a total size in bytes. */
 async function listReplayable(
   pool: Pool,
   organisationId: string,
@@ -280,12 +288,15 @@ async function listReplayable(
     .map(({ kind_id }) => kind_id);
   const ids = await listIds(pool, organisationId, filter, kindIds, range);
   const found = await readRejections(pool, organisationId, ids, limits.replayBatchBytesMax);
-  // An empty result would mean that nothing is left to replay.
+  // An empty result would mean that there is nothing left to replay.
   if (found.length === 0 && ids.length > 0) throw new ChangedMeanwhile();
   return found;
 }
 
-/** Replays take turns, so after this no other replay changes these rejections; what leaves otherwise, `settle` notices. */
+/**
+ * Throws if one of the rejections has changed. Replays take turns, so no other replay changes these rejections from now
+ * on. `settle` detects removals by anything else.
+ */
 async function expectUnchanged(
   client: Client,
   organisationId: string,
@@ -298,8 +309,9 @@ async function expectUnchanged(
 }
 
 /**
- * Deletes the rejections whose records did not fail, or are of erased people, and gives the others their new errors. Returns the change in count
- * of each kind. A rejection that failed again may be gone meanwhile: whoever removed it has counted that.
+ * Deletes the rejections of records that passed or that belong to erased people, and updates the errors in the other
+ * rejections. Returns the change in the count of each kind. If a record failed again, another transaction may have
+ * removed and counted its rejection in the meantime.
  */
 async function settle(
   client: Client,
@@ -309,7 +321,7 @@ async function settle(
   outcomes: readonly Outcome[],
 ): Promise<Map<string, number>> {
   const changes = new Map<string, number>();
-  // An upload may have stored one of the records since they were read; its rejection is then gone from here on.
+  // An upload may have stored one of the records since they were read, and removed its rejection.
   const recordIds = rejections.flatMap(({ record_id }) => record_id ?? []);
   await settleBatchesOf(client, organisationId, type, recordIds, changes);
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
@@ -320,7 +332,8 @@ async function settle(
     return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
   });
   if (tried.length === 0) return changes;
-  // Locks all in one statement: with two, an upload could lock them in another order and deadlock.
+  // All rows are locked in one statement. With two statements, an upload could lock them in another order and cause a
+  // deadlock.
   const there = await lockRejections(
     client,
     organisationId,

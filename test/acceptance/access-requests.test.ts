@@ -34,7 +34,7 @@ it('collects what is stored about a customer, to be downloaded as NDJSON', async
   expect([access_requests, next_cursor]).toEqual([[body], id]);
 });
 
-it('finds nothing of an erased person, from the answer to the erasure on', async () => {
+it('finds nothing of an erased person, once the erasure was answered', async () => {
   const customer_id = randomUUID();
   await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
   const before = await accessPerson(api, { customer_ids: [customer_id] });
@@ -45,7 +45,7 @@ it('finds nothing of an erased person, from the answer to the erasure on', async
   expect(await downloadAccess(api, after)).toEqual([]);
 });
 
-it('a key without the permission can neither ask nor look, one that may read and erase included', async () => {
+it('a key without the permission can neither request nor read, even if it may read and erase', async () => {
   const scopes = ['data:write', 'data:read', 'interactions:read', 'data:erase'];
   for (const key of [await server.createKey('plain'), await server.createKey('desk', ...scopes)]) {
     const plain = apiOf(server.url, key);
@@ -59,7 +59,7 @@ it('a key without the permission can neither ask nor look, one that may read and
   }
 });
 
-it('a key that may only answer access requests can read nothing else', async () => {
+it('a key that may only answer access requests cannot read anything else', async () => {
   const desk = apiOf(server.url, await server.createKey('acme', 'data:access'));
   const customer_id = randomUUID();
   await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
@@ -82,7 +82,7 @@ it.each([
   expect([answer.status, answer.body.details[0].field]).toEqual([400, field]);
 });
 
-it.each(['', '/records'])('what does not exist is 404 %#', async (of) => {
+it.each(['', '/records'])('unknown ids are 404 %#', async (of) => {
   for (const id of [randomUUID(), 'none']) {
     const { status, body } = await api.get(`/v1/access-requests/${id}${of}`);
     expect([status, body.code]).toEqual([404, 'access_request_not_found']);

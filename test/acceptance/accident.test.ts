@@ -9,7 +9,7 @@ import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, replayRejections, summariseRejections } from '../support/rejections.ts';
 
-/** The accident that rejections are kept for: an export uploaded in the wrong order. */
+/** The accident that rejections are designed for: a client uploads its export in the wrong order. */
 
 let server: BuiltServer;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ interface Batch {
   readonly data: { readonly counts: { readonly created: number } };
 }
 
-it('3,000 transactions uploaded before their shops are put right by the shops and one replay', {
+it('3,000 transactions uploaded before their shops are fixed by uploading the shops and one replay', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('acme'));
@@ -77,7 +77,7 @@ it('3,000 transactions uploaded before their shops are put right by the shops an
   expect((await api.batch('transactions', transactions.slice(-1_000))).counts.unchanged).toBe(1_000);
 });
 
-/** As if so many transactions more had been rejected for the reason that the only rejection has. */
+/** Adds `count` rejected transactions with the same reason as the only existing rejection. */
 async function addRejections(slug: string, count: number): Promise<void> {
   await queryDatabase(
     server.databaseUrl,
@@ -93,7 +93,7 @@ async function addRejections(slug: string, count: number): Promise<void> {
   );
 }
 
-it('of more than 50,000, a replay takes that many, says how many remain, and the next goes on from there', {
+it('with more than 50,000, a replay processes that many, reports how many remain, and the next continues from there', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('more'));

@@ -6,7 +6,7 @@ import { newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** What the operator sees of the service and of an organisation's uploads, without a key of the organisation. */
+/** Operators can see the service's state and an organisation's uploads without a key for that organisation. */
 
 let server: AdminServer;
 let admin: Api;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it('shows the process that answers, and how far its partitions reach', async () => {
+it('shows the process that answers, and its partitions', async () => {
   await expect
     .poll(async () => (await admin.get('/admin/v1/service')).body.processes, { timeout: 10_000 })
     .toEqual([expect.objectContaining({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })]);

@@ -8,7 +8,7 @@ import { expectError } from '../support/expect-error.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Where the admin API is, who may use it, and that it says what it does. What it does is in the files beside. */
+/** Tests the admin API's port, access control and API description. Other files test its operations. */
 
 let server: AdminServer;
 let admin: Api;
@@ -19,12 +19,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Every route but those that are open to all. */
+/** Every route except the public ones. */
 const routes: [method: string, path: string][] = [
   ['POST', '/admin/v1/organisations'],
   ['GET', '/admin/v1/organisations'],
   ['GET', '/admin/v1/organisations/{slug}'],
   ['PATCH', '/admin/v1/organisations/{slug}'],
+  ['GET', '/admin/v1/organisations/{slug}/lake'],
   ['GET', '/admin/v1/organisations/{slug}/requests'],
   ['GET', '/admin/v1/organisations/{slug}/rejections/summary'],
   ['GET', '/admin/v1/top'],
@@ -46,7 +47,7 @@ function call(api: Api, [method, path]: readonly [string, string]): Promise<Answ
 }
 
 describe('the token', () => {
-  it.each(routes)('is asked for by %s %s', async (...route) => {
+  it.each(routes)('is required by %s %s', async (...route) => {
     expectError(await call(apiOf(server.adminUrl), route), 401);
     const answer = await call(admin, route);
     expect(answer.status).not.toBe(401);
@@ -70,7 +71,7 @@ describe('the token', () => {
     expect((await admin.get('/admin/v1/organisations/sneaky')).status).toBe(404);
   });
 
-  it('is not an API key, nor is it one', async () => {
+  it('is not an API key, and an API key is not an admin token', async () => {
     const { body } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
     expectError(await apiOf(server.adminUrl, body.key).get('/admin/v1/organisations'), 401);
     expectError(await apiOf(server.url, adminToken).get('/v1/data'), 401);
@@ -86,7 +87,7 @@ describe('the token', () => {
     expectError(await sendRaw(server.adminUrl, large), 401);
   });
 
-  it('is in no log', async () => {
+  it('never appears in a log', async () => {
     await admin.get(`/admin/v1/organisations?token=${adminToken}`);
     const last = (await admin.get('/admin/v1/organisations')).headers.get('x-request-id')!;
     await expect.poll(() => server.log.some((line) => line.includes(last))).toBe(true);
@@ -110,14 +111,15 @@ describe('the port', () => {
     expectError(await admin.upload('tags', [{}]), 404);
   });
 
-  it('is not opened without a login of its own', async () => {
+  it('is not opened without its own login', async () => {
     const { databaseUrl: DATABASE_URL, adminUrl } = server;
     const taken = { DATABASE_URL, ADMIN_PORT: new URL(adminUrl).port };
     const withLogin = { ...taken, PORT: '0', ADMIN_DATABASE_URL: DATABASE_URL };
     const refused = await runCommand(['serve'], withLogin);
     expect(refused.exitCode).toBe(1);
     expect(refused.stderr).toMatch(/ADMIN_PORT/);
-    // It starts, so it did not ask for the port that is taken; the setting of 0.1.0 has a warning.
+    // The service starts although the port is taken, which shows that the service did not try to listen on that port.
+    // The `ADMIN_TOKEN` setting from 0.1.0 only causes a warning.
     const without = await startBuiltServer({ ...taken, ADMIN_TOKEN: 'the-token-of-an-older-version-0.1.0' });
     const log = without.log.join('\n');
     expect(log).not.toContain('Admin API');
@@ -127,7 +129,7 @@ describe('the port', () => {
   });
 
   it.each([
-    ['a login that is no address', { ADMIN_DATABASE_URL: 'mysql://a:hush@b' }, /ADMIN_DATABASE_URL/],
+    ['a login that is not an address', { ADMIN_DATABASE_URL: 'mysql://a:hush@b' }, /ADMIN_DATABASE_URL/],
     ['the port of the public API', { ADMIN_PORT: '8123', PORT: '8123' }, /ADMIN_PORT/],
     ['no port', { ADMIN_PORT: 'http' }, /ADMIN_PORT/],
   ] as [string, Record<string, string>, RegExp][])('is not opened with %s', async (_what, env, named) => {
@@ -141,7 +143,7 @@ describe('the port', () => {
   });
 });
 
-describe('what is no operation', () => {
+describe('an unknown operation', () => {
   it('is 404', async () => {
     for (const path of ['/admin', '/admin/v1', '/admin/v1/nothing', '/admin/v1/organisations/a/b']) {
       const answer = await admin.get(path);
@@ -153,13 +155,13 @@ describe('what is no operation', () => {
     expect(slashed.body.message).toContain('use /admin/v1/organisations, without the slash');
   });
 
-  it('is 405 for another method, with the ones there are', async () => {
+  it('is 405 for another method, with the allowed ones', async () => {
     const answer = await admin.send('/admin/v1/organisations', { method: 'DELETE' });
     expectError(answer, 405);
     expect(answer.headers.get('allow')).toMatch(/GET.*POST|POST.*GET/);
   });
 
-  it('is 400 or 415 where the body is no JSON object', async () => {
+  it('is 400 or 415 if the body is not a JSON object', async () => {
     const send = (body: string, type = 'application/json') =>
       admin.send('/admin/v1/organisations', { method: 'POST', headers: { 'content-type': type }, body });
     for (const body of ['{', '', '[]', 'null', '"acme"'])
@@ -170,7 +172,7 @@ describe('what is no operation', () => {
   });
 });
 
-it('61a: of two Authorization headers neither counts: 400', async () => {
+it('61a: two Authorization headers are 400', async () => {
   for (const second of [adminToken, 'nonsense']) {
     const headers = `Authorization: Bearer ${adminToken}\r\nauthorization: Bearer ${second}\r\n`;
     const head = `GET /admin/v1/organisations HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
@@ -184,7 +186,7 @@ describe('the description', () => {
     Object.keys(methods).map((method): [string, string] => [method.toUpperCase(), path]),
   );
 
-  it('is served to anyone, as it is committed', async () => {
+  it('is public, and equals the committed one', async () => {
     const served = await apiOf(server.adminUrl).get('/openapi.json');
     expect(served.status).toBe(200);
     expect(served.body).toEqual(committed);
@@ -197,18 +199,18 @@ describe('the description', () => {
     expect({ valid, version }).toEqual({ valid: true, version: '3.1' });
   });
 
-  it('has every route there is, and no other', async () => {
+  it('has every route, and no other', async () => {
     const open = described.filter(([, path]) => !path.startsWith('/admin/'));
     expect(described.filter((route) => !open.includes(route)).toSorted()).toEqual(routes.toSorted());
     expect(open).toContainEqual(['GET', '/health/live']);
-    // A machine that stops for two seconds makes a process unready for a moment.
+    // If the machine stalls for two seconds, the process is briefly not ready.
     for (const [method, path] of open)
       await expect
         .poll(async () => [path, (await apiOf(server.adminUrl).send(path, { method })).status])
         .toEqual([path, 200]);
   });
 
-  it('names every status that is answered', async () => {
+  it('lists every status that is returned', async () => {
     for (const route of routes) {
       const { status, headers } = await call(admin, route);
       expect(headers.get('cache-control')).toBe('no-store');
@@ -217,13 +219,13 @@ describe('the description', () => {
     }
   });
 
-  it('has no place in the public one', async () => {
+  it('is not part of the public one', async () => {
     const { body } = await apiOf(server.url).get('/openapi.json');
     expect(Object.keys(body.paths).filter((path) => path.includes('admin'))).toEqual([]);
   });
 });
 
-it('answers in the same shape of error, with details, where a field is at fault', async () => {
+it('has the same error shape, with details, for a wrong field', async () => {
   expectError(await admin.post('/admin/v1/organisations', { slug: 'Not A Slug' }), 400, ['slug']);
   expectError(await patch(admin, '/admin/v1/organisations/acme', { colour: 'red' }), 400, ['colour']);
   expectError(await admin.get('/admin/v1/keys?colour=red'), 400, ['colour']);

@@ -7,7 +7,7 @@ import { expectError } from '../support/expect-error.ts';
 import { many } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Keys by way of the admin API. */
+/** Tests managing keys through the admin API. */
 
 const path = '/admin/v1/keys';
 let server: AdminServer;
@@ -52,7 +52,7 @@ const listing = {
 };
 
 describe('issuing', () => {
-  it('answers with the key, which works at once, and its listing', async () => {
+  it('returns the key, which works at once, and its details', async () => {
     const issued = await issue();
     expect(issued).toEqual({ ...listing, key: expect.stringMatching(/^intake_/) });
     expect(issued.key.split('_')[1]).toBe(issued.key_id);
@@ -61,7 +61,7 @@ describe('issuing', () => {
     expect(await listed(issued.key_id)).toMatchObject(rest);
   });
 
-  it('takes permissions, a label and an end', async () => {
+  it('accepts permissions, a label and an expiry', async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const fields = { permissions: ['data:read', 'data:write:tags'], label: 'till' };
     const issued = await issue({ ...fields, expires_at });
@@ -72,7 +72,7 @@ describe('issuing', () => {
 
   it('with an end stops at it', async () => {
     let [key, status] = ['', 0];
-    // Where the machine is so slow that it has ended before it is used, the next one lasts longer.
+    // If the machine is so slow that the key expires before it is used, try again with a longer lifetime.
     for (const seconds of [2, 8, 20]) {
       const endsAt = Date.now() + seconds * 1_000;
       key = (await issue({ expires_at: new Date(endsAt).toISOString() })).key;
@@ -121,7 +121,7 @@ describe('issuing', () => {
     const count = () => queryDatabase(server.databaseUrl, 'select from api_keys');
     const before = (await count()).length;
     const answer = await admin.post(path, { organisation: 'acme', ...fields });
-    // An element of a list may be named by its place in it.
+    // A field name can include the index of a list element.
     const found = answer.body.details?.map(({ field }: { field: string }) => field) ?? [];
     expectError(answer, 400, found);
     expect(found.map((field: string) => field.split(/[.[]/)[0])).toEqual(named);
@@ -130,7 +130,7 @@ describe('issuing', () => {
 });
 
 describe('the list', () => {
-  it('leads through more than a thousand, each once, of all or of one organisation', async () => {
+  it('lists more than a thousand, each once, of all or of one organisation', async () => {
     await queryDatabase(
       server.databaseUrl,
       `insert into api_keys (key_id, organisation_id, key_sha256, permissions)
@@ -159,7 +159,7 @@ describe('the list', () => {
     );
   });
 
-  it('can be of those that expire soon, or that were never used', async () => {
+  it('can be filtered by keys that expire soon, or that were never used', async () => {
     await admin.post('/admin/v1/organisations', { slug: 'tidy' });
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
     const soon = await issue({ organisation: 'tidy', expires_at: inDays(20) });
@@ -187,7 +187,7 @@ describe('the list', () => {
     expect(keys).toEqual(all.slice(1));
   });
 
-  it('never holds a key or a hash', async () => {
+  it('never contains a key or a hash', async () => {
     const { key, key_id } = await issue();
     const entry = await listed(key_id);
     expect(Object.keys(entry).toSorted()).toEqual(Object.keys(listing).toSorted());
@@ -212,7 +212,7 @@ describe('the list', () => {
 describe('rotating', () => {
   const rotate = (keyId: string, body: object = {}) => admin.post(`${path}/${keyId}/rotate`, body);
 
-  it('answers with the successor, and both work for the grace', async () => {
+  it('returns the successor, and both work for the grace period', async () => {
     const old = await issue({ label: 'till', permissions: ['data:read'] });
     const { status, body } = await rotate(old.key_id, { grace_seconds: 3_600 });
     expect(status).toBe(201);
@@ -228,7 +228,7 @@ describe('rotating', () => {
     expect(Math.abs(Date.parse(expires_at) - Date.now() - 3_600_000)).toBeLessThan(60_000);
   });
 
-  it('without a grace said gives a day, and with none ends the old key within seconds', async () => {
+  it('has a default grace of a day, and without one ends the old key within seconds', async () => {
     const [daily, gone] = [await issue(), await issue()];
     expect(await use(gone.key)).toBe(200);
     await rotate(daily.key_id);
@@ -238,7 +238,7 @@ describe('rotating', () => {
     await expect.poll(() => use(gone.key)).toBe(401);
   });
 
-  it('gives the successor an end where one is said', async () => {
+  it('sets the expiry of the successor if given', async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const { key_id } = await issue();
     expect((await rotate(key_id, { expires_at })).body).toMatchObject({ expires_at, successor_of: key_id });
@@ -259,7 +259,7 @@ describe('rotating', () => {
     [{ grace_seconds: 1.5 }, ['grace_seconds']],
     [{ grace_seconds: '60' }, ['grace_seconds']],
     [{ grace: '1h' }, ['grace']],
-  ])('with %j is 400, and the key goes on', async (body, fields) => {
+  ])('with %j is 400, and the key still works', async (body, fields) => {
     const { key_id } = await issue();
     expectError(await rotate(key_id, body), 400, fields);
     expect(await listed(key_id)).toMatchObject({ expires_at: null });
@@ -267,7 +267,7 @@ describe('rotating', () => {
 });
 
 describe('revoking', () => {
-  it('answers with the listing, again the same, and ends the key within seconds', async () => {
+  it('returns the details, the same when repeated, and ends the key within seconds', async () => {
     const { key, key_id } = await issue();
     expect(await use(key)).toBe(200);
     const first = await admin.send(`${path}/${key_id}/revoke`, { method: 'POST' });
@@ -285,14 +285,14 @@ describe('revoking', () => {
       expectError(await admin.send(`${path}/${keyId}/revoke`, { method: 'POST' }), 404);
   });
 
-  it('takes no fields', async () => {
+  it('accepts no fields', async () => {
     const { key_id } = await issue();
     expectError(await admin.post(`${path}/${key_id}/revoke`, { at: 'once' }), 400, ['at']);
     expect(await listed(key_id)).toMatchObject({ revoked_at: null });
   });
 });
 
-it('every act is in the audit log, with the request that it came with, and without the key', async () => {
+it('every act is in the audit log, with its request id, and without the key', async () => {
   await admin.post('/admin/v1/organisations', { slug: 'watched' });
   const issued = await admin.post(path, { organisation: 'watched', label: 'till' });
   const rotated = await admin.post(`${path}/${issued.body.key_id}/rotate`, {});

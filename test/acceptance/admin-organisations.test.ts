@@ -6,7 +6,7 @@ import { expectError, uuidV7 } from '../support/expect-error.ts';
 import { many } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Organisations by way of the admin API. */
+/** Tests managing organisations through the admin API. */
 
 const path = '/admin/v1/organisations';
 let server: AdminServer;
@@ -19,6 +19,7 @@ afterAll(() => server.stop());
 
 const asCreated = {
   recommendations_report: false,
+  lake: false,
   requests_per_second_max: null,
   interactions_per_second_max: null,
   records_per_second_max: null,
@@ -39,7 +40,7 @@ async function create(slug: string, fields: object = {}) {
 }
 
 describe('creating one', () => {
-  it('answers with it as it is, and so does asking for it', async () => {
+  it('returns it, and so does reading it', async () => {
     const before = Date.now();
     const created = await create('acme', { name: 'Acme Student Discounts' });
     expect(created).toEqual({
@@ -59,17 +60,17 @@ describe('creating one', () => {
     expect(read.body).toEqual(created);
   });
 
-  it('names it after its slug unless it has a name', async () => {
+  it('uses its slug as its name by default', async () => {
     expect((await create('plain')).name).toBe('plain');
   });
 
-  it('twice is 409, and leaves the first as it was', async () => {
+  it('twice is 409, and leaves the first unchanged', async () => {
     const first = await create('twice', { name: 'First' });
     expectError(await admin.post(path, { slug: 'twice', name: 'Second' }), 409);
     expect((await admin.get(`${path}/twice`)).body).toEqual(first);
   });
 
-  it('twice at once makes one', async () => {
+  it('twice at once creates one', async () => {
     const answers = await Promise.all(many(8, () => admin.post(path, { slug: 'raced' })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...many(7, () => 409)]);
   });
@@ -95,7 +96,7 @@ describe('creating one', () => {
 });
 
 describe('the list', () => {
-  it('leads through more than a thousand, each once, by slug', async () => {
+  it('lists more than a thousand, each once, by slug', async () => {
     await queryDatabase(
       server.databaseUrl,
       `insert into organisations (organisation_id, slug, name)
@@ -117,13 +118,13 @@ describe('the list', () => {
     }
   });
 
-  it('has the same of each as asking for it', async () => {
+  it('has the same details as reading each', async () => {
     const { body } = await admin.get(`${path}?limit=1`);
     expect(body.organisations).toHaveLength(1);
     expect((await admin.get(`${path}/${body.organisations[0].slug}`)).body).toEqual(body.organisations[0]);
   });
 
-  it('can be searched by slug and name, whatever the case, page by page', async () => {
+  it('can be searched by slug and name, ignoring case, page by page', async () => {
     await create('searched-1', { name: 'Ärzte & Söhne 100%' });
     await create('searched-2', { name: 'The SEARCHED one' });
     await create('other-3', { name: 'Searched by its name' });
@@ -133,7 +134,7 @@ describe('the list', () => {
         .map(({ slug }) => slug);
     expect(await found('SEARCHED')).toEqual(['other-3', 'searched-1', 'searched-2']);
     expect(await found('Ärzte')).toEqual(['searched-1']);
-    // Not patterns.
+    // The search does not treat these characters as wildcards.
     expect(await found('0%')).toEqual(['searched-1']);
     expect(await found('searched_1')).toEqual([]);
   });
@@ -153,7 +154,7 @@ describe('the list', () => {
   });
 });
 
-describe('one that does not exist', () => {
+describe('an unknown one', () => {
   it('is 404', async () => {
     for (const slug of ['nobody', 'x'.repeat(200), '%00', 'With%20Space', "'--"]) {
       expectError(await admin.get(`${path}/${slug}`), 404);
@@ -163,7 +164,7 @@ describe('one that does not exist', () => {
 });
 
 describe('changing one', () => {
-  it('changes what is named and nothing else', async () => {
+  it('changes only the given fields', async () => {
     const created = await create('changed', { name: 'Before' });
     const change = async (fields: object) => {
       const { status, body } = await patch(admin, `${path}/changed`, fields);
@@ -185,6 +186,8 @@ describe('changing one', () => {
       recommendations_report: true,
     });
     expect(await change({ recommendations_report: false })).toMatchObject({ recommendations_report: false });
+    expect(await change({ lake: true })).toMatchObject({ lake: true });
+    expect(await change({ lake: false })).toMatchObject({ lake: false });
     const kept = { interactions_kept_days: 90, receipts_kept_days: 30, rejections_kept_days: 1 };
     expect(await change(kept)).toMatchObject(kept);
     expect(await change({ receipts_kept_days: null })).toMatchObject({ ...kept, receipts_kept_days: null });
@@ -194,7 +197,7 @@ describe('changing one', () => {
     expect(await change(none)).toMatchObject(none);
   });
 
-  it('suspends and resumes it, which holds for its keys within seconds', async () => {
+  it('suspends and resumes it, which takes effect for its keys within seconds', async () => {
     await create('paused');
     const issued = await admin.post('/admin/v1/keys', { organisation: 'paused' });
     const api = apiOf(server.url, issued.body.key);
@@ -203,7 +206,7 @@ describe('changing one', () => {
     const suspended = (await patch(admin, `${path}/paused`, { suspended: true })).body;
     expect(Math.abs(Date.parse(suspended.suspended_at) - Date.now())).toBeLessThan(60_000);
     await expect.poll(status).toBe(403);
-    // It has been suspended since the first time, and no other change resumes it.
+    // Suspending the organisation again changes nothing, and changing its name does not resume it.
     expect((await patch(admin, `${path}/paused`, { suspended: true })).body).toEqual(suspended);
     expect((await patch(admin, `${path}/paused`, { name: 'Paused' })).body).toEqual({
       ...suspended,
@@ -213,7 +216,7 @@ describe('changing one', () => {
     await expect.poll(status).toBe(200);
   });
 
-  it('limits it, which holds within seconds', async () => {
+  it('limits it, which takes effect within seconds', async () => {
     await create('limited');
     const issued = await admin.post('/admin/v1/keys', { organisation: 'limited' });
     const api = apiOf(server.url, issued.body.key);
@@ -236,10 +239,11 @@ describe('changing one', () => {
     [{ records_per_second_max: -1 }, ['records_per_second_max']],
     [{ bytes_in_flight_max: true }, ['bytes_in_flight_max']],
     [{ recommendations_report: 'on' }, ['recommendations_report']],
+    [{ lake: 'on' }, ['lake']],
     [{ interactions_kept_days: 0 }, ['interactions_kept_days']],
     [{ interactions_kept_days: '90d' }, ['interactions_kept_days']],
     [{ interactions_kept_days: 3_651 }, ['interactions_kept_days']],
-    // The service keeps them for 30 days.
+    // The service keeps receipts and rejections for 30 days, and an organisation cannot choose a longer time.
     [{ receipts_kept_days: 31, rejections_kept_days: 31 }, ['receipts_kept_days', 'rejections_kept_days']],
     [{ transactions_kept_days: 30 }, ['transactions_kept_days']],
     [{ bytes_in_flight_max: 1e15 }, ['bytes_in_flight_max']],
@@ -257,7 +261,7 @@ describe('changing one', () => {
     expect((await admin.get(`${path}/steady`)).body).toEqual(before);
   });
 
-  it('names every field that is at fault', async () => {
+  it('names every wrong field', async () => {
     const body = { name: 7, suspended: 1, requests_per_second_max: 'x' };
     const answer = await patch(admin, `${path}/acme`, body);
     expectError(
@@ -271,7 +275,7 @@ describe('changing one', () => {
   });
 });
 
-it('every act is in the audit log, with the request that it came with', async () => {
+it('every act is in the audit log, with its request id', async () => {
   const requestIds: (string | null)[] = [];
   const act = async (answer: Promise<{ status: number; headers: Headers }>) => {
     const { status, headers } = await answer;
@@ -285,6 +289,7 @@ it('every act is in the audit log, with the request that it came with', async ()
   await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
   await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
   await act(patch(admin, `${path}/watched`, { interactions_kept_days: 90 }));
+  await act(patch(admin, `${path}/watched`, { lake: true }));
   const entries: { act: string; actor: string; request_id: string }[] = JSON.parse(
     await server.run('audit', '--organisation', 'watched', '--json'),
   );
@@ -295,5 +300,6 @@ it('every act is in the audit log, with the request that it came with', async ()
     ['organisation.limit', 'token:operator', requestIds[3]],
     ['organisation.report', 'token:operator', requestIds[4]],
     ['organisation.retention', 'token:operator', requestIds[6]],
+    ['organisation.lake', 'token:operator', requestIds[7]],
   ]);
 });

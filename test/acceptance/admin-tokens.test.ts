@@ -8,7 +8,10 @@ import { expectError } from '../support/expect-error.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Tokens of the admin API: named, several at once, some that only read, changed without a restart; and the audit log. */
+/**
+ * Tests the admin API tokens and the audit log. Each token has a name, several can be valid at the same time, some are
+ * read-only, and tokens can be changed without a restart.
+ */
 
 const organisations = '/admin/v1/organisations';
 const me = `cli:${userInfo().username}`;
@@ -37,12 +40,12 @@ const use = async (token: string, { adminUrl } = server) =>
   (await apiOf(adminUrl, token).get(organisations)).status;
 
 describe('a token', () => {
-  it('works at once in every process, next to others, and not once it is revoked', async () => {
+  it('works at once in every process, alongside others, and not after it is revoked', async () => {
     const [first, second] = [await issue('first'), await issue('second')];
     for (const at of [server, other])
       expect([await use(first.token, at), await use(second.token, at)]).toEqual([200, 200]);
     expect(await server.run('tokens', 'revoke', 'first')).toContain('first');
-    // Without a wait: each request asks the database.
+    // The change takes effect immediately, because each request queries the database.
     for (const at of [server, other])
       expect([await use(first.token, at), await use(second.token, at)]).toEqual([401, 200]);
     const [before] = JSON.parse(await server.run('tokens', 'list', '--json'));
@@ -51,7 +54,7 @@ describe('a token', () => {
     expect(before).toMatchObject({ name: 'first', revoked_at: expect.any(String) });
   });
 
-  it('ends at its end', async () => {
+  it('expires at its end', async () => {
     const { token, expires_at } = await issue('brief', '--expires', '1h');
     expect(Math.abs(Date.parse(expires_at!) - Date.now() - 3_600_000)).toBeLessThan(60_000);
     expect(await use(token)).toBe(200);
@@ -62,7 +65,7 @@ describe('a token', () => {
     expect(await use(token)).toBe(401);
   });
 
-  it('that may only read reads everything and changes nothing', async () => {
+  it('that is read-only reads everything and changes nothing', async () => {
     const { token, role } = await issue('dashboard', '--read-only');
     expect(role).toBe('read-only');
     const reader = apiOf(server.adminUrl, token);
@@ -104,7 +107,7 @@ describe('a token', () => {
     await database.connect();
     await database.query('begin; lock table admin_tokens in access exclusive mode');
     const waiting = use(token);
-    // A query would wait for the lock.
+    // A query would block on the lock, so a 401 proves that these tokens are refused without a query.
     for (const wrong of [misspelt, 'secret', `${token}x`, token.slice(0, -1)])
       expect(await use(wrong)).toBe(401);
     await expect.poll(async () => (await database.query(waitsForLock)).rowCount).toBe(1);
@@ -127,13 +130,13 @@ describe('a token', () => {
 
   it.each([
     ['no name', ['issue'], /one name/],
-    ['a name that is none', ['issue', 'No Name'], /lower-case/],
+    ['an invalid name', ['issue', 'No Name'], /lower-case/],
     ['a name that is taken', ['issue', 'operator'], /operator is taken/],
-    ['an end that is past', ['issue', 'late', '--expires', '2020-01-01T00:00:00Z'], /past/],
+    ['an expiry in the past', ['issue', 'late', '--expires', '2020-01-01T00:00:00Z'], /past/],
     ['an unknown name', ['revoke', 'nobody'], /"nobody".*tokens list/],
     ['the token itself', ['revoke', 'intake_admin_secret'], /the name of the token/],
     ['no action', [], /issue, list or revoke/],
-  ])('is not to be had with %s', async (_what, args, help) => {
+  ])('is not issued with %s', async (_what, args, help) => {
     const { exitCode, stdout, stderr } = await attempt(...args);
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     expect(stderr).toMatch(help);
@@ -152,7 +155,7 @@ describe('the audit log over HTTP', () => {
   }
   const pagesOf = (api: Api, query: Record<string, string>) => allPages<Entry>(api, path, 'entries', query);
 
-  it('names the token that acted, and who issued and revoked tokens', async () => {
+  it('contains the token that acted, and who issued and revoked tokens', async () => {
     const deploy = apiOf(server.adminUrl, (await issue('deploy', '--expires', '2199-01-01T00:00:00Z')).token);
     const created = await deploy.post(organisations, { slug: 'globex' });
     await server.run('tokens', 'revoke', 'deploy');
@@ -172,7 +175,7 @@ describe('the audit log over HTTP', () => {
     expect(revoked).toMatchObject({ actor: me, act: 'token.revoke', details: { name: 'deploy' } });
   });
 
-  it('is what the command shows, page by page, of all or of one organisation', async () => {
+  it('equals the output of the command, page by page, of all or of one organisation', async () => {
     for (const flags of [[], ['--organisation', 'acme']]) {
       const shown: Entry[] = JSON.parse(await server.run('audit', '--json', '--limit', '1000', ...flags));
       const organisation: Record<string, string> = flags[1] === undefined ? {} : { organisation: flags[1] };
@@ -183,7 +186,7 @@ describe('the audit log over HTTP', () => {
     }
   });
 
-  it('takes no cursor that it has not given for the same list, in any process', async () => {
+  it('accepts only cursors that it issued for the same list, in any process', async () => {
     const { next_cursor } = (await server.admin.get(`${path}?limit=1`)).body;
     const [, signature] = next_cursor.split('.');
     expect((await other.admin.get(`${path}?cursor=${next_cursor}`)).status).toBe(200);

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { createHash } from 'node:crypto';
 import { userInfo } from 'node:os';
 import pg from 'pg';
@@ -7,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** What an operator did, who it was and when, in a place where nobody can change it. */
+/** The append-only log of operator actions records who did what, and when. */
 
 interface Entry {
   readonly audit_id: string | number;
@@ -23,7 +21,7 @@ interface Entry {
 let databaseUrl: string;
 let database: pg.Client;
 let began: number;
-/** The keys that were shown while the organisation lived through every act there is. */
+/** The organisation's first key. */
 let issued: { key: string; key_id: string };
 let successor: { key: string; key_id: string };
 beforeAll(async () => {
@@ -39,6 +37,7 @@ beforeAll(async () => {
   await run('organisations', 'suspend', 'acme');
   await run('organisations', 'resume', 'acme');
   await run('organisations', 'set-report', 'acme', 'on');
+  await run('organisations', 'set-lake', 'acme', 'on');
 });
 afterAll(() => database.end());
 
@@ -52,7 +51,7 @@ const audit = async (...flags: string[]): Promise<Entry[]> =>
   JSON.parse(await run('audit', '--json', ...flags));
 
 describe('every act', () => {
-  it('is in the log in its order, with who did it, to whom and when', async () => {
+  it('is in the log in order, with the actor, the organisation and the time', async () => {
     const entries = (await audit('--organisation', 'acme')).toReversed();
     expect(entries.map(({ act }) => act)).toEqual([
       'organisation.create',
@@ -63,6 +62,7 @@ describe('every act', () => {
       'organisation.suspend',
       'organisation.resume',
       'organisation.report',
+      'organisation.lake',
     ]);
     for (const entry of entries) {
       expect(Object.keys(entry).toSorted()).toEqual(
@@ -86,7 +86,7 @@ describe('every act', () => {
     expect(new Set(entries.map(({ audit_id }) => audit_id)).size).toBe(entries.length);
   });
 
-  it('is there without any key', async () => {
+  it('is logged without any key', async () => {
     const { rows } = await database.query<{ line: string }>('select a::text as line from audit_log a');
     const text = JSON.stringify(await audit()) + rows.map(({ line }) => line).join('\n');
     for (const { key, key_id } of [issued, successor]) {
@@ -97,7 +97,7 @@ describe('every act', () => {
     expect(text).not.toContain('intake_');
   });
 
-  it('that was refused is not in it', async () => {
+  it('that was refused is not logged', async () => {
     await run('organisations', 'create', 'refused');
     const before = await audit();
     const refused = [
@@ -116,7 +116,7 @@ describe('every act', () => {
     expect(await audit()).toEqual(before);
   });
 
-  it('that cannot be written down is not done', async () => {
+  it('that cannot be logged is not done', async () => {
     await run('organisations', 'create', 'unheard');
     const { key_id } = JSON.parse(await run('keys', 'issue', '--organisation', 'unheard', '--json'));
     await database.query('alter table audit_log add constraint deaf check (false) not valid');
@@ -147,7 +147,7 @@ describe('the log', () => {
     "delete from audit_log where act = 'key.revoke'",
     'truncate audit_log',
     'truncate audit_log restart identity cascade',
-  ])('stays as it is, whoever owns it: %s', async (statement) => {
+  ])('cannot be changed, even by its owner: %s', async (statement) => {
     const contents = async () =>
       (await database.query<{ line: string }>('select a::text as line from audit_log a order by 1')).rows;
     const before = await contents();
@@ -156,7 +156,7 @@ describe('the log', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it('does not go with what it tells of', async () => {
+  it('stays when its subject is removed', async () => {
     const count = async () =>
       (await database.query<{ count: string }>('select count(*) from audit_log')).rows[0]!.count;
     const before = await count();
@@ -168,7 +168,7 @@ describe('the log', () => {
     }
   });
 
-  it('is shown newest first, as much of it as asked for', async () => {
+  it('is shown newest first, up to the limit', async () => {
     await run('organisations', 'create', 'newest');
     const all = await audit('--limit', '1000');
     expect(all[0]).toMatchObject({ act: 'organisation.create', organisation: 'newest' });
@@ -177,13 +177,13 @@ describe('the log', () => {
       all.filter(({ organisation }) => organisation === 'acme'),
     );
     const lines = (await run('audit', '--organisation', 'acme')).trim().split('\n');
-    expect(lines).toHaveLength(9);
+    expect(lines).toHaveLength(10);
     expect(lines[0]).toBe('AT\tACTOR\tACT\tORGANISATION\tKEY ID\tDETAILS');
-    expect(lines[1]).toMatch(/organisation\.report/);
+    expect(lines[1]).toMatch(/organisation\.lake/);
     expect(lines.at(-1)).toMatch(/organisation\.create/);
   });
 
-  it('shows a hundred unless more are asked for', async () => {
+  it('shows a hundred by default', async () => {
     await run('organisations', 'create', 'long');
     await database.query(
       `insert into audit_log (actor, act, organisation_id, details)
@@ -195,7 +195,7 @@ describe('the log', () => {
   });
 
   it.each([['--limit', '0'], ['--limit', 'many'], ['--organisation', 'nobody'], ['--colour']])(
-    'is not to be had with %j',
+    'is refused with %j',
     async (...flags) => {
       const { exitCode, stdout, stderr } = await attempt('audit', ...flags);
       expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });

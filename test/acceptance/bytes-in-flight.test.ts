@@ -11,9 +11,12 @@ import { many } from '../support/new-records.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
-/** How much a process holds of bodies at once: so much of one organisation, so much of all. */
+/** Tests the limits on memory for request bodies: one limit per organisation, and one for the whole process. */
 
-/** Two of them fit what an organisation may have; with three of all, a third of what is free would not be left. */
+/**
+ * Two bodies fit into an organisation's limit. Three bodies in flight leave too little memory for a body from another
+ * organisation.
+ */
 const bodyBytes = 60_000;
 
 let server: AdminServer;
@@ -38,14 +41,14 @@ afterAll(() => server.stop());
 
 const bytesInFlight = async () => (await scrapeMetrics(metricsUrl)).get('intake_bytes_in_flight');
 
-/** Begins an upload of each key, and waits until the process holds them: no other may come before them. */
+/** Starts an upload with each key, and waits until the process counts all of them as in flight. */
 async function hold(...keys: string[]): Promise<HeldUpload[]> {
   const held = new Map<number, HeldUpload>();
   onTestFinished(() => {
     for (const one of held.values()) one.abort();
   });
   const holdAll = async () => {
-    // What was refused is begun again: a connection that broke before may not have been noticed yet.
+    // Retry refused uploads, because the process may not have noticed yet that an earlier connection was closed.
     for (const [at, key] of keys.entries()) {
       if (held.has(at)) continue;
       const one = await holdUpload(server.url, key, bodyBytes);
@@ -63,7 +66,7 @@ async function finish(held: readonly HeldUpload[]): Promise<void> {
   for (const one of held) expect((await one.answer)?.status).toBe(200);
 }
 
-/** A whole upload, of the same size. Its answer may come before its end is sent, so it goes over a plain socket. */
+/** Sends a complete upload of the same size on a plain socket, because the response may arrive before the upload ends. */
 function upload(key: string): Promise<Answer> {
   const headers = [
     `Authorization: Bearer ${key}`,
@@ -74,9 +77,9 @@ function upload(key: string): Promise<Answer> {
 }
 const statusOf = async (key: string) => (await upload(key)).status;
 
-/** What was held before is let go, and no more than that: an organisation may have two bodies under way and no third. */
+/** Checks that all earlier reservations are released: an organisation can have two bodies in flight, but not three. */
 async function expectRoomForTwo(key: string): Promise<void> {
-  // On a busy machine the process reads connections that have broken, and their bodies, later than it answers here.
+  // On a busy machine, the process may need some time to notice closed connections and release their bodies.
   const outcome = async () => {
     await expect.poll(bytesInFlight).toBe(0);
     const held = await hold(key, key);
@@ -87,7 +90,7 @@ async function expectRoomForTwo(key: string): Promise<void> {
   await expect.poll(outcome, { timeout: 60_000 }).toEqual([429, 200, 200]);
 }
 
-it('more of one organisation is 429, of others it passes, and when the bodies are through it does again', async () => {
+it('more of one organisation is 429, others pass, and once the bodies are done it passes again', async () => {
   const held = await hold(first!, first!);
   const refused = await upload(first!);
   expectError(refused, 429);
@@ -98,7 +101,7 @@ it('more of one organisation is 429, of others it passes, and when the bodies ar
   expect(await statusOf(first!)).toBe(200);
 });
 
-it('more of all is 503, and when the bodies are through it passes again', async () => {
+it('more in total is 503, and once the bodies are done it passes again', async () => {
   const held = await hold(first!, first!, second!);
   const refused = await upload(third!);
   expectError(refused, 503);
@@ -118,7 +121,7 @@ it('requests without a body pass while there is no room for one', async () => {
   await expectRoomForTwo(first!);
 });
 
-it('a body whose size is not announced is counted as it comes', async () => {
+it('a body without a declared size is counted as it arrives', async () => {
   const chunked = (key: string) =>
     sendRaw(
       server.url,
@@ -135,7 +138,7 @@ it('a body whose size is not announced is counted as it comes', async () => {
   await expectRoomForTwo(first!);
 });
 
-it('a compressed body is counted as it is once decompressed', async () => {
+it('a compressed body is counted by its decompressed size', async () => {
   const compressed = (key: string) => {
     const body = gzipSync(paddedBody(randomUUID(), bodyBytes));
     expect(body.length).toBeLessThan(1_000);
@@ -155,9 +158,9 @@ describe.each([
   ['plain', false],
   ['compressed', true],
 ])('connections with a body that is %s', (_what, encoded) => {
-  it('give back what they held when they die', async () => {
+  it('release their memory when they break', async () => {
     for (let round = 0; round < 20; round++) {
-      // Some die with most of the body still to come, some a byte before its end, some right behind it.
+      // Some connections close with most of the body missing, some one byte before its end, and some right after it.
       const held = await Promise.all(
         many(10, (at) => {
           const heldBytes = [1, 50_000, 30_000][at % 3]!;
@@ -173,10 +176,10 @@ describe.each([
     await expectRoomForTwo(first!);
   });
 
-  it('hold nothing when they die before their key is looked up', async () => {
+  it('hold nothing if they break before their key is looked up', async () => {
     for (let round = 0; round < 10; round++) {
       const { body } = await server.admin.post('/admin/v1/keys', { organisation: 'one' });
-      // The process has not seen the key, so it asks the database; meanwhile nobody waits for it any more.
+      // The process does not know the key, so it queries the database. The client disconnects in the meantime.
       const held = await Promise.all(many(2, () => holdUpload(server.url, body.key, bodyBytes, { encoded })));
       for (const one of held) one.abort();
     }
@@ -184,7 +187,7 @@ describe.each([
   });
 });
 
-it('requests that are refused give back what they held', async () => {
+it('refused requests release their memory', async () => {
   const headers = (key: string, ...more: string[]) => [`Authorization: Bearer ${key}`, ...more];
   const json = 'Content-Type: application/json';
   const length = `Content-Length: ${bodyBytes}`;
@@ -203,7 +206,7 @@ it('requests that are refused give back what they held', async () => {
   await expectRoomForTwo(first!);
 });
 
-it('an organisation may have more or less than the others', async () => {
+it('an organisation may have its own limit', async () => {
   await server.run('organisations', 'limit', 'three', '--bytes-in-flight', '70000');
   const held = await hold(third!);
   await expect.poll(() => statusOf(third!)).toBe(429);

@@ -9,9 +9,9 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { newShop, newTag } from '../support/new-records.ts';
 
-/** The program in docs/changes.md, as a reader would run it. */
+/** Runs the program in docs/uploading/feed.md the way a reader would. */
 
-const text = readFileSync(fileURLToPath(new URL('../../docs/changes.md', import.meta.url)), 'utf8');
+const text = readFileSync(fileURLToPath(new URL('../../docs/uploading/feed.md', import.meta.url)), 'utf8');
 const program = /```js\n(.*?)```/s.exec(text)![1]!;
 const folder = mkdtempSync(join(tmpdir(), 'intake-changes-'));
 let server: SharedServer;
@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it('the program in docs/changes.md copies what there is, and then what comes', async () => {
+it('the program in docs/uploading/feed.md copies existing records, and then follows changes', async () => {
   const [shop, tag] = [newShop(), newTag()];
   await api.upload('shops', [shop]);
   await api.upload('tags', [tag]);

@@ -23,7 +23,7 @@ beforeEach(async () => {
 const follow = (after?: string) =>
   followFeed(server.url, key, { ...(after !== undefined && { after }), signal: ending.signal });
 
-/** The next line that is a change, past heartbeats. */
+/** Returns the next change, skipping heartbeats. */
 async function nextChange(lines: ReturnType<typeof followFeed>) {
   for (;;) {
     const { value, done } = await lines.next();
@@ -31,7 +31,7 @@ async function nextChange(lines: ReturnType<typeof followFeed>) {
   }
 }
 
-it('a stream begins with what there is, and goes on with what comes', async () => {
+it('a stream starts with existing changes, and continues with new ones', async () => {
   const tags = many(3, () => newTag());
   await api.upload('tags', tags.slice(0, 2));
   const lines = follow();
@@ -41,7 +41,7 @@ it('a stream begins with what there is, and goes on with what comes', async () =
   expect(await next()).toMatchObject({ type: 'tags', id: tags[2]!.tag_id, deleted: false, record: tags[2] });
 });
 
-it('streams of two organisations that are open at the same time each have only their own changes', async () => {
+it('two concurrent streams of two organisations each get only their own changes', async () => {
   const otherKey = await server.createKey(`other-${randomUUID().slice(0, 8)}`);
   const readers = [
     { to: api, lines: follow() },
@@ -50,7 +50,7 @@ it('streams of two organisations that are open at the same time each have only t
       lines: followFeed(server.url, otherKey, { signal: ending.signal }),
     },
   ];
-  // The first round is uploaded before the streams open, the second while both are open.
+  // The first round is uploaded before the streams open, and the second round while both are open.
   for (let round = 0; round < 2; round++) {
     const sent = readers.map(() => newTag());
     for (const [at, { to }] of readers.entries()) await to.upload('tags', [sent[at]]);
@@ -59,7 +59,7 @@ it('streams of two organisations that are open at the same time each have only t
   }
 });
 
-it('a stream that has nothing to tell gives its cursor at once, and whoever is cut off goes on from there', async () => {
+it('a stream without changes sends its cursor at once, and an interrupted reader continues from there', async () => {
   const lines = follow();
   const { value: first } = await lines.next();
   expect(Object.keys(first!)).toEqual(['cursor']);
@@ -71,7 +71,7 @@ it('a stream that has nothing to tell gives its cursor at once, and whoever is c
   expect((await follow(first!.cursor).next()).value).toMatchObject({ id: tag.tag_id });
 });
 
-it('a stream is not compressed: what it says would be held back', async () => {
+it('a stream is not compressed, which would delay its lines', async () => {
   const headers = {
     authorization: `Bearer ${key}`,
     accept: 'application/x-ndjson',
@@ -92,7 +92,7 @@ it('a stream ends when its key is revoked', { timeout: 60_000 }, async () => {
   expect(rest.filter(({ type }) => type !== undefined)).toEqual([]);
 });
 
-it('an organisation may read so many streams at once, and one that ends makes room', async () => {
+it('an organisation may read a limited number of streams at once, and one that ends makes room', async () => {
   const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
   const open = (signal: AbortSignal) => fetch(`${server.url}/v1/changes`, { headers, signal });
   const first = new AbortController();
@@ -101,7 +101,7 @@ it('an organisation may read so many streams at once, and one that ends makes ro
   const refused = await api.get('/v1/changes', headers);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5']);
   expect(refused.body.message).toContain('streams of changes');
-  // Pages are read all the same, and by others also streams.
+  // Paged reads still work, and other organisations can still open streams.
   expect((await api.get('/v1/changes')).status).toBe(200);
   first.abort();
   await expect.poll(async () => (await open(ending.signal)).status, { timeout: 30_000 }).toBe(200);

@@ -6,7 +6,7 @@ import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { type Change, followFeed, readFeed } from '../support/change-feed.ts';
 import { many, newTag } from '../support/new-records.ts';
 
-/** Streams at the same position share what is read: each still gets everything, in order. */
+/** Streams at the same position share their pages, and each stream still receives every change in order. */
 
 let server: SharedServer;
 beforeAll(async () => {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 const rounds = 60;
 const ids = many(300, () => randomUUID());
 
-/** Stores the same tags again and again, each time with a higher number in their names. */
+/** Stores the same tags repeatedly, each time with a higher version number in their names. */
 async function storeVersions(api: Api): Promise<void> {
   for (let version = 1; version <= rounds; version++) {
     const some = ids.slice(0, 1 + ((version * 67) % ids.length));
@@ -28,7 +28,7 @@ async function storeVersions(api: Api): Promise<void> {
   }
 }
 
-/** Reads until it has the change with the id; `pauseMs` at times makes it slower than the others. */
+/** Reads until the change with id `lastId` arrives. The reader sleeps for `pauseMs` after every 500 changes. */
 async function readUntil(key: string, after: string, lastId: string, pauseMs: number): Promise<Change[]> {
   const read: Change[] = [];
   const ending = new AbortController();
@@ -42,7 +42,7 @@ async function readUntil(key: string, after: string, lastId: string, pauseMs: nu
   return read;
 }
 
-it('streams that come at any time, from any cursor and at any pace get the same changes, and see no record go back', {
+it('streams that start at any time, from any cursor and at any pace get the same changes, and no record goes back', {
   timeout: 120_000,
 }, async () => {
   const key = await server.createKey('acme');
@@ -70,7 +70,7 @@ it('streams that come at any time, from any cursor and at any pace get the same 
   }
 });
 
-/** The records that were read with an older version after a newer one. */
+/** Returns the records for which an older version was read after a newer one. */
 function goneBack(read: readonly Change[]): string[] {
   const versions = new Map<string, number>();
   return read.flatMap(({ id, cursor, record }) => {

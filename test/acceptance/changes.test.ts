@@ -31,7 +31,7 @@ const interactionWith = (item_id: string) => ({
 });
 
 describe('a change', () => {
-  it('is told of each record that was created or changed, and of none that was not', async () => {
+  it('reports each record that was created or changed, and no other', async () => {
     const [first, second] = many(2, () => newTag());
     await api.upload('tags', [first, second]);
     const { changes, cursor } = await readFeed(api);
@@ -44,7 +44,7 @@ describe('a change', () => {
     expect((await readFeed(api, { after: later.cursor })).changes).toEqual([]);
   });
 
-  it('has the record as reading it back gives it, of every way in', async () => {
+  it('has the record as reading it back returns it, however it was stored', async () => {
     const tag = newTag();
     await api.upload('tags', [tag]);
     const recorded = await api.post('/user-interactions', interactionWith(tag.tag_id));
@@ -68,7 +68,7 @@ describe('a change', () => {
     }
   });
 
-  it('is marked where the record is deleted', async () => {
+  it('is marked if the record is deleted', async () => {
     const tag = newTag();
     await api.upload('tags', [tag]);
     await api.upload('tags', [{ ...tag, is_deleted: true }]);
@@ -76,14 +76,14 @@ describe('a change', () => {
     expect(changes).toMatchObject(many(2, () => ({ deleted: true, record: { is_deleted: true } })));
   });
 
-  it('is marked where somebody has removed the record from the database', async () => {
+  it('is marked if the record was removed from the database', async () => {
     const tag = newTag();
     await api.upload('tags', [tag]);
     await queryDatabase(server.databaseUrl, `delete from tags where tag_id = '${tag.tag_id}'`);
     expect((await readFeed(api)).changes).toMatchObject([{ deleted: true, record: null }]);
   });
 
-  it('is not told of a dry run or of a batch that is sent again under its key', async () => {
+  it('does not report a dry run or a batch that is sent again under its key', async () => {
     await api.post('/v1/data/tags?dry_run=true', { records: [newTag()] });
     const records = [newTag()];
     for (let time = 0; time < 2; time++)
@@ -93,7 +93,7 @@ describe('a change', () => {
 });
 
 describe('a cursor', () => {
-  it('can stand between any two changes, within a batch too', async () => {
+  it('can be between any two changes, even within a batch', async () => {
     const tags = many(2_500, () => newTag());
     await api.upload('tags', tags);
     const { changes, pages } = await readFeed(api, { query: 'limit=700' });
@@ -105,7 +105,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('of an export goes on with all that the export does not have', async () => {
+  it('of an export continues with everything that the export does not have', async () => {
     const tags = many(30, () => newTag());
     await api.upload('tags', tags);
     const copy = new FeedCopy();
@@ -137,7 +137,7 @@ describe('a cursor', () => {
     expect((await readFeed(api, { after })).changes).toEqual([]);
   });
 
-  it('of another organisation is refused, and so is what is none', async () => {
+  it('of another organisation is refused, and so is an invalid one', async () => {
     await api.upload('tags', [newTag()]);
     const { cursor } = await readFeed(api);
     const other = apiOf(server.url, await server.createKey(`other-${slug}`));
@@ -149,7 +149,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('that is beyond the last change is too old: the database was restored', async () => {
+  it('that is beyond the last change is too old, because the database was restored', async () => {
     await api.upload('tags', [newTag()]);
     const beyond = feedCursor(await signerOf(server.databaseUrl, server.slugOf(slug), 'feed'), {
       number: 900,
@@ -161,7 +161,7 @@ describe('a cursor', () => {
 });
 
 describe('types', () => {
-  it('are all unless some are asked for', async () => {
+  it('are all by default', async () => {
     const shop = newShop();
     await api.upload('tags', [newTag()]);
     await api.upload('shops', [shop]);
@@ -173,7 +173,7 @@ describe('types', () => {
     expect(await typesOf('types=offers')).toEqual([]);
   });
 
-  it('that there are not are refused', async () => {
+  it('that do not exist are refused', async () => {
     for (const types of ['shoes', 'shops,', 'shops,shoes', 'shops%20']) {
       const { status, body } = await api.get(`/v1/changes?types=${types}`);
       expect(status).toBe(400);
@@ -181,7 +181,7 @@ describe('types', () => {
     }
   });
 
-  it('are told past others without end', async () => {
+  it('are found past any number of others', async () => {
     for (let at = 0; at < 3; at++) await api.upload('shops', [newShop()]);
     const { changes, cursor } = await readFeed(api, { query: 'types=tags' });
     expect(changes).toEqual([]);
@@ -191,7 +191,7 @@ describe('types', () => {
 });
 
 describe('a key', () => {
-  it('that may not read data reads no changes', async () => {
+  it('that may not read data cannot read changes', async () => {
     const other = apiOf(server.url, await server.createKey(slug, 'interactions:read'));
     const { status, body } = await other.get('/v1/changes');
     expect([status, body.permission]).toEqual([403, 'data:read']);

@@ -6,10 +6,10 @@ import { createEmptyDatabase, createTestDatabase } from '../support/database.ts'
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** What a command says of a database it cannot use: one sentence, with host and port and what to do. */
+/** Tests the message that commands print about an unusable database: one sentence with the host, the port and the fix. */
 
 const password = `hush-${randomBytes(8).toString('hex')}`;
-/** A login that is a member of nothing, with a name that has to be quoted. */
+/** A login that is not a member of any role, with a name that needs quoting. */
 const login = `Stranger-${randomBytes(4).toString('hex')}`;
 let databaseUrl: string;
 let hostAndPort: string;
@@ -20,14 +20,14 @@ beforeAll(async () => {
   await queryDatabase(databaseUrl, `create role "${login}" login password '${password}'`);
 });
 
-/** All commands for operators open the database in the same way as `audit`. */
+/** All operator commands open the database in the same way as `audit`. */
 const commands = ['migrate', 'serve', 'audit'];
 
 function changed(url: string, parts: Partial<Record<'username' | 'password' | 'host' | 'pathname', string>>) {
   return Object.assign(new URL(url), parts).href;
 }
 
-/** Runs it on that database. One line, no stack, never the password, and an end of its own. */
+/** Runs the command on that database, and checks that it prints a single line without a stack trace or the password. */
 async function sentenceOf(
   args: readonly string[],
   url: string,
@@ -45,34 +45,34 @@ async function sentenceOf(
 describe.each(commands)('%s', (command) => {
   const args = command.split(' ');
 
-  it('says that the password is missing, and where it goes', async () => {
+  it('reports that the password is missing, and where to set it', async () => {
     const said = await sentenceOf(args, changed(databaseUrl, { password: '' }));
-    expect(said).toContain(`DATABASE_URL has no password, and PostgreSQL at ${hostAndPort} asks for one`);
+    expect(said).toContain(`DATABASE_URL has no password, and PostgreSQL at ${hostAndPort} requires one`);
     expect(said).toContain(`postgres://postgres:<password>@${hostAndPort}/`);
   });
 
-  it('says that the password is wrong', async () => {
+  it('reports that the password is wrong', async () => {
     const said = await sentenceOf(args, changed(databaseUrl, { username: login, password: 'wrong' }));
     expect(said).toContain(`PostgreSQL at ${hostAndPort} refuses the user or the password`);
   });
 
-  it('names a certificate that is not there', async () => {
+  it('names a missing certificate', async () => {
     const said = await sentenceOf(args, `${databaseUrl}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`);
-    expect(said).toContain('DATABASE_URL names the file /nowhere/ca.pem, which cannot be read (ENOENT)');
+    expect(said).toContain('DATABASE_URL refers to the file /nowhere/ca.pem, which cannot be read (ENOENT)');
   });
 
-  it('names a database that does not exist', async () => {
+  it('names a missing database', async () => {
     const said = await sentenceOf(args, changed(databaseUrl, { pathname: '/nowhere' }));
     expect(said).toContain(`PostgreSQL at ${hostAndPort} has no database "nowhere"; create it`);
   });
 
-  // A server that is away may come back; serve waits for it, which the tests of the log hold.
-  it.skipIf(args[0] === 'serve')('names a port where there is nothing', async () => {
+  // An unavailable server may come back, so serve waits for it. log.test.ts covers that.
+  it.skipIf(args[0] === 'serve')('names a port without a server', async () => {
     const said = await sentenceOf(args, changed(databaseUrl, { host: '127.0.0.1:1' }));
     expect(said).toContain('PostgreSQL at 127.0.0.1:1 cannot be reached (ECONNREFUSED); check');
   });
 
-  it.skipIf(args[0] === 'serve')('names a host that does not exist', async () => {
+  it.skipIf(args[0] === 'serve')('names an unknown host', async () => {
     const url = `${changed(databaseUrl, { host: 'nowhere.invalid:5432' })}?sslmode=disable`;
     expect(await sentenceOf(args, url)).toMatch(
       /the host nowhere\.invalid has no address \(\w+\); check the host/,
@@ -80,7 +80,7 @@ describe.each(commands)('%s', (command) => {
   });
 
   it.skipIf(args[0] === 'migrate')(
-    'says which role the login lacks, and advises nobody to grant it',
+    'names the role that the login lacks, and does not advise to grant it',
     async () => {
       const said = await sentenceOf(args, changed(databaseUrl, { username: login, password }));
       const role = args[0] === 'serve' ? 'intake_serve' : 'intake_admin';
@@ -96,7 +96,7 @@ describe.each(commands)('%s', (command) => {
 it('serve names the role that the login lacks, and membership is enough', async () => {
   const url = changed(databaseUrl, { username: login, password });
   await queryDatabase(databaseUrl, `grant intake_admin to "${login}"`);
-  // It can read the list of migrations then, and would fail with the first request.
+  // With this login, the service can now read the list of migrations, but it could not answer any request.
   expect(await sentenceOf(['serve'], url)).toMatch(
     /DATABASE_URL is not a member of intake_serve; .*such as intake_app/,
   );
@@ -118,13 +118,13 @@ it('serve names the role that the login lacks, and membership is enough', async 
 describe('migrate as a login that', () => {
   const asStranger = (url: string) => changed(url, { username: login, password });
 
-  it('does not own the tables names who does', async () => {
+  it('does not own the tables names the owner', async () => {
     expect(await sentenceOf(['migrate'], asStranger(databaseUrl))).toBe(
       `intake-server: the login "${login}" does not own the tables; run migrate as their owner, postgres`,
     );
   });
 
-  it('may not create tables names the owner of the database, as whom it works', async () => {
+  it('may not create tables names the owner of the database, who can run it', async () => {
     const empty = await createEmptyDatabase();
     expect(await sentenceOf(['migrate'], asStranger(empty))).toBe(
       `intake-server: the login "${login}" may not create tables in this database; run migrate as the owner of the database, postgres`,

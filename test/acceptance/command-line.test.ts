@@ -4,7 +4,7 @@ import { createEmptyDatabase, createTestDatabase } from '../support/database.ts'
 import { expectReady } from '../support/ready.ts';
 import { type CommandResult, runCommand } from '../support/run-command.ts';
 
-/** What an operator types, what it answers, and how it says that a setting is wrong. */
+/** Tests command-line input and output, and the messages about invalid settings. */
 
 let databaseUrl: string;
 const awayUrl = 'postgres://intake:hush@127.0.0.1:1/intake';
@@ -14,7 +14,7 @@ beforeAll(async () => {
   await run('organisations', 'create', 'acme', '--name', 'Acme Student Discounts');
 });
 
-/** A failure that helps: one line that says what is wrong and, matching `help`, what to do; no stack. */
+/** Checks that the failure is helpful: one line with the problem and a fix that matches `help`, and no stack trace. */
 function expectFailure({ exitCode, stdout, stderr }: CommandResult, help: RegExp) {
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
   expect(stderr).toMatch(help);
@@ -27,7 +27,7 @@ describe('organisations', () => {
     const created = await run('organisations', 'create', 'new-one');
     expect(created).toMatchObject({ exitCode: 0, stderr: '' });
     expect(created.stdout).toMatch(/new-one/);
-    expectFailure(await run('organisations', 'create', 'new-one'), /"new-one" exists already/);
+    expectFailure(await run('organisations', 'create', 'new-one'), /"new-one" already exists/);
     const { stdout } = await run('organisations', 'list');
     expect(stdout).toMatch(/^SLUG\tNAME\tCREATED\tSTATE\tRETENTION\n/);
     expect(stdout).toMatch(/^acme\tAcme Student Discounts\t/m);
@@ -37,11 +37,11 @@ describe('organisations', () => {
     );
   });
 
-  it('have a retention that is set, shown and switched off, and nothing else is changed', async () => {
+  it('have a retention that is set, shown and switched off, and nothing else changes', async () => {
     const retain = (...flags: string[]) => run('organisations', 'set-retention', 'kept', ...flags);
     await run('organisations', 'create', 'kept');
     expect((await retain()).stdout).toBe(
-      'TYPE\tKEPT\tFROM\ninteractions\tfor good\tdefault\n' +
+      'TYPE\tKEPT\tFROM\ninteractions\tindefinitely\tdefault\n' +
         'receipts\t30d\tdefault (RECEIPTS_KEPT_DAYS)\nrejections\t30d\tdefault (RECEIPTS_KEPT_DAYS)\n',
     );
     const own = 'set for this organisation';
@@ -66,15 +66,32 @@ describe('organisations', () => {
     ['no day at all', ['acme', '--interactions', '0d'], /from 1 to 3650/],
     ['longer than the service', ['acme', '--receipts', '31d'], /at most 30 days.*RECEIPTS_KEPT_DAYS/],
     ['longer than the service', ['acme', '--rejections', '31d'], /at most 30 days.*RECEIPTS_KEPT_DAYS/],
-    ['a type of records', ['acme', '--shops', '30d'], /--shops.*others may refer to them/],
+    ['a type of records', ['acme', '--shops', '30d'], /--shops.*other records may refer to them/],
     ['an organisation that does not exist', ['nobody', '--interactions', '90d'], /"nobody"/],
     ['no organisation', ['--interactions', '90d'], /slug/],
-  ])('have no retention with %s', async (_, args, help) => {
+  ])('cannot set a retention with %s', async (_, args, help) => {
     expectFailure(await run('organisations', 'set-retention', ...args), help);
   });
 
-  it('have a report switched on only if they exist', async () => {
+  it('can switch on the report only if they exist', async () => {
     expectFailure(await run('organisations', 'set-report', 'nobody', 'on'), /"nobody"/);
+  });
+
+  it('can switch their lake on and off', async () => {
+    expectFailure(await run('organisations', 'set-lake', 'nobody', 'on'), /"nobody"/);
+    const lakeOf = async (slug: string) =>
+      JSON.parse((await run('organisations', 'limit', slug, '--json')).stdout).lake;
+    expect(await lakeOf('acme')).toBe(false);
+    expect((await run('organisations', 'set-lake', 'acme', 'on')).stdout).toMatch(/lake of acme on/);
+    expect(await lakeOf('acme')).toBe(true);
+    expect((await run('organisations', 'set-lake', 'acme', 'off')).stdout).toMatch(/lake of acme off/);
+    expect(await lakeOf('acme')).toBe(false);
+  });
+
+  it('are not written to a lake without an address, or that is not writable', async () => {
+    expectFailure(await run('lake'), /LAKE_URL is missing/);
+    const env = { DATABASE_URL: databaseUrl, LAKE_URL: 'file:///dev/null/lake', LOG_LEVEL: 'silent' };
+    expectFailure(await runCommand(['lake'], env), /file:\/\/\/dev\/null\/lake cannot be written/);
   });
 });
 
@@ -85,7 +102,7 @@ describe('keys', () => {
     return JSON.parse(stdout);
   };
 
-  it('are issued for people: the key, shown once, and what it may do', async () => {
+  it('are issued for people: the key, shown once, and its permissions', async () => {
     const { exitCode, stdout } = await run(
       'keys',
       'issue',
@@ -133,7 +150,7 @@ describe('keys', () => {
     expect(listed).toContainEqual(expect.objectContaining({ key_id: active.key_id, revoked_at: null }));
   });
 
-  it('are revoked once and stay revoked from then', async () => {
+  it('are revoked once and keep that time', async () => {
     const { key_id } = await issue();
     const revokedAt = async () => {
       expect((await run('keys', 'revoke', key_id)).exitCode).toBe(0);
@@ -151,7 +168,7 @@ describe('keys', () => {
     ],
     ['a list of nobody’s keys', ['list', '--organisation', 'nobody'], /"nobody".*organisations list/],
     ['an unknown key', ['revoke', '0Qm3xYb7ZkA'], /0Qm3xYb7ZkA.*keys list/],
-  ])('are not to be had with %s', async (_what, args, help) => {
+  ])('are not issued with %s', async (_what, args, help) => {
     expectFailure(await run('keys', ...args), help);
   });
 
@@ -171,35 +188,35 @@ describe('help', () => {
     [['help', 'settings'], /^ {2}DATABASE_URL .*\n(.*\n)* {2}LOG_LEVEL /m],
     [['serve', '--help'], /intake-server serve/],
     [['keys', 'issue', '--help'], /keys issue/],
-  ] as [string[], RegExp][])('%j is answered without any settings', async (args, expected) => {
+  ] as [string[], RegExp][])('%j works without any settings', async (args, expected) => {
     const { exitCode, stdout, stderr } = await runCommand(args, {});
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(expected);
   });
 
-  it('of a command that takes no arguments names the setting in its place, and repeats no value', async () => {
+  it('of a command without arguments names the setting to use instead, and repeats no value', async () => {
     const refused = await run('serve', '--database-url=postgres://a:hush@b/c');
     expectFailure(refused, /: DATABASE_URL=\.\.\. intake-server serve$/m);
     expect(refused.stderr).not.toContain('hush');
   });
 
-  it('is pointed to by a command that does not exist', async () => {
+  it('is mentioned for an unknown command', async () => {
     expectFailure(await run('server'), /"server".*Did you mean serve\?.*--help/);
     expectFailure(await run('__proto__', '--help'), /"__proto__"\. intake-server --help/);
     expectFailure(await run('help', 'organisation'), /Did you mean organisations\?/);
   });
 
-  it('is pointed to by an option that does not exist', async () => {
+  it('is mentioned for an unknown option', async () => {
     const { exitCode, stderr } = await run('audit', '--colour', 'red');
     expect([exitCode, stderr.trim()]).toEqual([
       1,
-      "intake-server: Unknown option '--colour'; intake-server audit --help shows what it takes",
+      "intake-server: Unknown option '--colour'; run intake-server audit --help for its options",
     ]);
   });
 });
 
 describe('settings', () => {
-  it('that are wrong are each named, with what they should be', async () => {
+  it('that are wrong are each named, with the expected value', async () => {
     const { exitCode, stdout, stderr } = await runCommand(['serve'], {
       DATABASE_URL: 'mysql://a:hush@b/c',
       PORT: 'abc',
@@ -232,7 +249,7 @@ describe('settings', () => {
     expect(stderr, 'no password').not.toContain('hush');
   });
 
-  it('39: listening in the clear beyond loopback is refused', async () => {
+  it('39: listening without encryption beyond loopback is refused', async () => {
     const env = { DATABASE_URL: awayUrl, PORT: '0', HOST: '0.0.0.0' };
     const { exitCode, stderr } = await runCommand(['serve'], env);
     expect(exitCode).toBe(1);
@@ -252,7 +269,7 @@ describe('settings', () => {
   });
 });
 
-it('what is wrong with serving does not keep a key from being revoked', async () => {
+it('wrong settings for serving do not prevent revoking a key', async () => {
   const { stdout } = await run('keys', 'issue', '--organisation', 'acme', '--json');
   const env = { DATABASE_URL: databaseUrl, HOST: '0.0.0.0', PORT: 'abc', TLS_CERT_FILE: '/nonexistent' };
   const revoked = await runCommand(['keys', 'revoke', JSON.parse(stdout).key_id], env);
@@ -263,13 +280,13 @@ describe('the database', () => {
   let server: BuiltServer | undefined;
   afterAll(() => server?.stop());
 
-  it('that is away is said to be, without its password', async () => {
+  it('that is unavailable is reported as such, without its password', async () => {
     const result = await runCommand(['organisations', 'list'], { DATABASE_URL: awayUrl });
     expectFailure(result, /127\.0\.0\.1:1 cannot be reached.*DATABASE_URL/);
     expect(result.stderr).not.toContain('hush');
   });
 
-  it('without a schema is not served until it is migrated, which can be done twice', async () => {
+  it('without a schema is not served until it is migrated, which can be repeated', async () => {
     const env = { DATABASE_URL: await createEmptyDatabase(), PORT: '0' };
     expectFailure(await runCommand(['serve'], env), /intake-server migrate/);
     expectFailure(await runCommand(['organisations', 'list'], env), /intake-server migrate/);

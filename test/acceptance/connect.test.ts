@@ -6,7 +6,7 @@ import { exchangeBytes } from '../support/exchange-bytes.ts';
 import { expectError } from '../support/expect-error.ts';
 import { sendRaw } from '../support/raw-http.ts';
 
-/** CONNECT is answered like any other method that cannot be served: row 27f. */
+/** CONNECT gets the same response as any other unsupported method (row 27f of docs/api-behaviour.md). */
 
 let server: AdminServer;
 let key: string;
@@ -37,7 +37,7 @@ describe.each([
     },
   );
 
-  it('27f: what is sent for the tunnel is no request', async () => {
+  it('27f: data sent for the tunnel is not a request', async () => {
     const hidden = 'GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const { statuses, closed } = await exchangeBytes(urlOf(), `${head('example.org:443')}\r\n${hidden}`);
     expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
@@ -55,8 +55,8 @@ describe.each([
   });
 });
 
-it('27f: behind a request that is still being answered it is not taken for the answer to that', async () => {
-  // The first is answered once the database was asked; the CONNECT behind it is read before that.
+it('27f: behind a pending request its refusal is not mistaken for the answer to that request', async () => {
+  // The first request needs a query, and the CONNECT after it is read before that query ends.
   const list = `GET /v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`;
   const { statuses, closed } = await exchangeBytes(server.url, `${list}${head('example.org:443')}\r\n`);
   expect(closed).toBe(true);

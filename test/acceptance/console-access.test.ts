@@ -22,18 +22,18 @@ import { queryDatabase } from '../support/query-database.ts';
 const timeout = 120_000;
 const isHere = existsSync(chromiumPath);
 
-describe.skipIf(!isHere)('access requests in the console (needs Debian’s chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('access requests in the console (needs headless Chromium)', { timeout }, () => {
   let server: BuiltServer;
   let browser: Browser;
   let api: Api;
-  /** Of a person who answers such requests, and may do nothing else. */
+  /** The key of an employee who may only answer access requests. */
   let deskKey: string;
   const shop = newShop();
   const customer = { customer_id: randomUUID(), user_id: randomUUID(), region: 'GB', gender: 'female' };
   const visitor = `visitor ${randomUUID()}`;
   const bought = newTransaction(shop.shop_id, { student_id: customer.customer_id });
   const people = [customer.customer_id, customer.user_id, visitor, encodeURIComponent(visitor)];
-  /** Every address that a page showed or asked for. */
+  /** Every URL that a page visited or requested. */
   const addresses: string[] = [];
   const complaints: string[] = [];
 
@@ -68,7 +68,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     page.on('download', (download) => addresses.push(download.url(), download.suggestedFilename()));
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (message) => {
-      // A browser reports every answer that is an error, as before somebody has signed in.
+      // Browsers log every error status, including the 401 before signing in.
       if (message.type() === 'error' && !message.text().includes('status of 401'))
         complaints.push(message.text());
     });
@@ -87,12 +87,12 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
   }
 
-  it('a person’s records are requested, collected and downloaded, as the API has them', async () => {
+  it('a person’s records are requested, collected and downloaded, as in the API', async () => {
     const page = await open(deskKey);
     await page.getByText('Nothing has been requested.').waitFor();
     await customerIds(page).fill(customer.customer_id);
     await userIds(page).fill(visitor);
-    // Collecting waits for this lock.
+    // The service cannot collect the data until this lock is released.
     const held = new pg.Client({ connectionString: server.databaseUrl });
     await held.connect();
     try {
@@ -129,7 +129,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect(await savedBy(page, row.getByRole('link', { name: 'Download' }))).toEqual(inNotice);
   });
 
-  it('somebody who is not stored is said not to be, and there is no file', async () => {
+  it('a person who is not stored is reported as such, without a file', async () => {
     const page = await open(deskKey);
     await customerIds(page).fill(randomUUID());
     await request(page).click();
@@ -139,7 +139,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect(await newest.getByRole('link').count()).toBe(0);
   });
 
-  it('what is not an id is not sent', async () => {
+  it('an invalid id is not sent', async () => {
     const page = await open(deskKey);
     const sent: string[] = [];
     page.on('request', (one) => sent.push(one.method()));
@@ -153,7 +153,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect(sent.filter((method) => method === 'POST')).toHaveLength(1);
   });
 
-  it('what has expired stays in the list, without its file', async () => {
+  it('an expired request stays in the list, without its file', async () => {
     const id = await accessPerson(api, { customer_ids: [customer.customer_id] });
     await queryDatabase(
       server.databaseUrl,
@@ -164,7 +164,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect(await row.getByRole('link').count()).toBe(0);
   });
 
-  it('without the permission the screen asks for nothing, and says what to ask for', async () => {
+  it('without the permission the screen sends no request, and explains what to ask for', async () => {
     const key = await server.createKey('acme', 'data:read', 'data:erase');
     const page = await open(key, '');
     const asked: string[] = [];
@@ -191,7 +191,7 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect([list.status(), (await list.json()).access_requests]).toEqual([200, []]);
   });
 
-  it.each(appearances)('can be used by everybody, on %s', async (_, options) => {
+  it.each(appearances)('is accessible, on %s', async (_, options) => {
     const page = await open(deskKey, 'access-requests', options);
     await customerIds(page).fill(customer.customer_id);
     await request(page).click();
@@ -202,12 +202,12 @@ describe.skipIf(!isHere)('access requests in the console (needs Debian’s chrom
     expect(await barriers(page)).toEqual([]);
   });
 
-  it('has no id of a person in any address or name of a file', () => {
+  it('has no id of a person in any address or file name', () => {
     expect(addresses.filter((address) => address.endsWith('.ndjson'))).toHaveLength(2);
     expect(addresses.filter((address) => people.some((id) => address.includes(id)))).toEqual([]);
   });
 
-  it('complains of nothing', () => {
+  it('reports no error', () => {
     expect(complaints).toEqual([]);
   });
 });

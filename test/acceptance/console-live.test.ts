@@ -10,20 +10,20 @@ import { chromiumPath, launchChromium, signInAt } from '../support/console-brows
 import { many, newShop } from '../support/new-records.ts';
 
 /**
- * The live view of interactions keeps the newest 500, so the memory of a page that stays open does not grow. Looks for
- * half a minute, or for as many seconds as LIVE_SECONDS says.
+ * The live view keeps only the newest 500 interactions, so a page that stays open does not use more and more memory.
+ * The test watches the page for 30 seconds, or for LIVE_SECONDS seconds.
  */
 
 const seconds = Number(process.env.LIVE_SECONDS ?? 30);
 const everySeconds = seconds / 20;
-/** By then the view is full and the scripts are compiled. */
+/** After this time the view is full and its scripts are compiled. */
 const warmSeconds = Math.max(20, seconds / 5);
 const perSecond = 50;
 const growthMax = 1.1;
 const timeout = (seconds + 120) * 1_000;
 
 const isHere = existsSync(chromiumPath);
-describe.skipIf(!isHere)('the live view of the console (needs Debian’s chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('the live view of the console (needs headless Chromium)', { timeout }, () => {
   let server: BuiltServer;
   let browser: Browser;
   let key: string;
@@ -42,7 +42,7 @@ describe.skipIf(!isHere)('the live view of the console (needs Debian’s chromiu
     await server?.stop();
   });
 
-  /** Sends interactions until it is told to stop; returns how many were stored. */
+  /** Sends interactions until aborted, and returns how many were stored. */
   async function send(signal: AbortSignal): Promise<number> {
     const beganMs = performance.now();
     let sent = 0;
@@ -70,7 +70,7 @@ describe.skipIf(!isHere)('the live view of the console (needs Debian’s chromiu
     return (await cdp.send('Runtime.getHeapUsage')).usedSize;
   }
 
-  it('takes no more memory the longer it is open', async () => {
+  it('does not take more memory the longer it is open', async () => {
     const page = await (await browser.newContext()).newPage();
     await signInAt(page, `${server.url}/console/interactions?live=on`, key, 'Interactions');
     const cdp = await page.context().newCDPSession(page);

@@ -12,8 +12,8 @@ import { chooseFile, launchChromium, signInAt } from '../support/console-browser
 import { takePicture } from '../support/take-picture.ts';
 
 /**
- * Pictures of every screen with the demo's records and without any, at two widths, light and dark, in .intake/pictures/. Those of docs/console.md
- * are made with PICTURES=docs, and come from the same code.
+ * Takes screenshots of every screen with and without the demo's records, in two widths and in light and dark mode, and
+ * saves them in .intake/pictures/. With PICTURES=docs, the same code takes the pictures for docs/uploading/console.md.
  */
 
 const screens = [
@@ -110,7 +110,7 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
   });
 });
 
-/** A sound row, two with the same mistake, one with a cell too many, one whose shop does not exist. */
+/** A file with a valid row, two rows with the same mistake, one with an extra cell, and one with a missing shop. */
 const file = `Transaction ID,Shop ID,Region,Savings,Amount,Note
 7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a01,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GB,2.50,22.49,card
 7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a02,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GBR,1.00,9.99,card
@@ -132,7 +132,7 @@ async function fill(api: Api): Promise<void> {
   await api.post('/v1/erasures', { customer_ids: ['c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'] });
 }
 
-/** As if the uploads had come over a week. */
+/** Changes the upload times, as if the uploads had arrived over a week. */
 async function spreadOverDays(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

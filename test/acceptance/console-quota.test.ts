@@ -20,7 +20,7 @@ import { queryDatabase } from '../support/query-database.ts';
 const timeout = 180_000;
 const isHere = existsSync(chromiumPath);
 
-describe.skipIf(!isHere)('quotas in the console (needs Debian’s chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('quotas in the console (needs headless Chromium)', { timeout }, () => {
   let server: SharedServer;
   let browser: Browser;
   let key: string;
@@ -38,7 +38,7 @@ describe.skipIf(!isHere)('quotas in the console (needs Debian’s chromium)', { 
   }, timeout);
   afterAll(() => browser?.close());
 
-  /** Sets the quota, as if its use had been measured, and waits until the service knows it. */
+  /** Sets the quota and a usage of nine records, and waits until the service has loaded them. */
   async function allow(records: number, header: string | null): Promise<void> {
     const organisation = `(select organisation_id from organisations where slug = '${server.slugOf('full')}')`;
     await queryDatabase(
@@ -65,12 +65,12 @@ describe.skipIf(!isHere)('quotas in the console (needs Debian’s chromium)', { 
 
   const notice = (page: Page) => page.locator('#main > .notice');
 
-  it('nothing is said as long as much is left', async () => {
+  it('nothing is shown as long as much is left', async () => {
     await allow(100, null);
     expect(await notice(await open()).count()).toBe(0);
   });
 
-  it('the overview says how much is used from 80 % on, and whom to ask', async () => {
+  it('the overview shows the usage from 80 % on, and whom to ask', async () => {
     await allow(10, '"records";used=9;max=10');
     const said = await notice(await open()).innerText();
     expect(said).toContain('9 of 10 records (90 %)');
@@ -78,7 +78,7 @@ describe.skipIf(!isHere)('quotas in the console (needs Debian’s chromium)', { 
     expect(said).not.toContain('used up');
   });
 
-  it('when it is used up, the screen that uploads says so before and after', async () => {
+  it('when it is used up, the upload screen reports it before and after', async () => {
     await allow(9, '"records";used=9;max=9');
     const page = await open();
     expect(await notice(page).innerText()).toContain('used up: nothing more can be stored');
@@ -93,7 +93,7 @@ describe.skipIf(!isHere)('quotas in the console (needs Debian’s chromium)', { 
     await alert.getByText('quota_exceeded').waitFor();
   });
 
-  it.each(appearances)('can be used by everybody, on %s', async (_, options) => {
+  it.each(appearances)('is accessible, on %s', async (_, options) => {
     const page = await open(options);
     await notice(page).waitFor();
     await page.waitForLoadState('networkidle');

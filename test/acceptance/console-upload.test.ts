@@ -20,7 +20,7 @@ import { newShop } from '../support/new-records.ts';
 const rows = 20_000;
 
 describe.skipIf(!existsSync(chromiumPath))(
-  'uploading a file from the console (needs Debian’s chromium)',
+  'uploading a file from the console (needs headless Chromium)',
   { timeout: 240_000 },
   () => {
     let server: BuiltServer;
@@ -56,7 +56,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       return lines.split('\n').filter((line) => line.includes('PAGE_VIEW')).length;
     }
 
-    /** The screen, signed in. Fails the test if the page has an error or breaks its content security policy. */
+    /** Signs in and opens the screen. The test fails if the page logs an error or violates its security policy. */
     async function openScreen(credential = key, options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext({ locale: 'en-GB', ...options });
       const page = await context.newPage();
@@ -95,7 +95,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await page.getByLabel('Field of Note').inputValue()).toBe('');
       await page.getByRole('button', { name: 'Check the file' }).click();
       await page.getByText('19,939 rows of 20,000 can be uploaded, 61 cannot.').waitFor();
-      // The page itself neither opens nor checks the file.
+      // Workers open and check the file, so the page itself does not have to.
       expect(workers).toBe(2);
 
       await page.getByRole('button', { name: /Region must be a 2-letter country code 40 rows/ }).click();
@@ -142,7 +142,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(rest.filter((line) => line.includes('Region: must be a 2-letter country code'))).toHaveLength(
         38,
       );
-      expect(rest.filter((line) => line.includes('Shop ID: refers to no shop'))).toHaveLength(9);
+      expect(rest.filter((line) => line.includes('Shop ID: refers to a missing shop'))).toHaveLength(9);
 
       const [corrected = 0] = dirty.regionLines;
       for (const line of [corrected, shopLine]) {
@@ -164,7 +164,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       const page = await openScreen();
       let requests = 0;
       await page.route(/\/console\/api\/user-interactions\/batch$/, async (route) => {
-        // The second is stored, but its answer is one that nobody retries.
+        // The second request is stored, but the page receives a response that it does not retry.
         if (++requests !== 2) return route.continue();
         await route.fetch();
         await route.fulfill({ status: 400, contentType: 'text/plain', body: 'a proxy' });
@@ -190,7 +190,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       ['tags.xlsx', 'Row 3', xlsxOf],
       ['tags.parquet', 'Record 2', parquetOf],
     ])('%s is read under the content security policy, corrected and uploaded', async (name, place, make) => {
-      // Large enough that a library would unpack it in a worker, from a script that the policy forbids.
+      // A library might decompress a file of this size in a worker, and the security policy forbids that worker's script.
       const tags = Array.from({ length: 12_000 }, (_, at) => [randomUUID(), at === 1 ? '' : `tag ${at}`]);
       const page = await openScreen();
       await choose(page, name, make(['Tag ID', 'name'], tags));
@@ -205,7 +205,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await (await api(`/v1/data/tags/${tags[1]?.[0]}`)).json()).toMatchObject({ name: 'vegan' });
     });
 
-    it.each(appearances)('can be used by everybody in each of its states, on %s', async (_, options) => {
+    it.each(appearances)('is accessible in each of its states, on %s', async (_, options) => {
       const page = await openScreen(key, { ...options, reducedMotion: 'reduce' });
       const expectUsable = async (state: string) =>
         expect([state, await barriers(page)]).toEqual([state, []]);
@@ -224,11 +224,11 @@ describe.skipIf(!existsSync(chromiumPath))(
       await expectUsable('uploaded');
     });
 
-    it('the worker that reads files may ask nobody for anything', async () => {
+    it('the worker that reads files may not send requests', async () => {
       const page = await (await browser.newContext()).newPage();
       await signInAt(page, `${server.url}/console/upload-file`, key, 'Upload a file');
       const [first] = await Promise.all([page.waitForEvent('worker'), choose(page, 'a.csv', 'shop_id\n1\n')]);
-      // The same script once more: the first worker ends as soon as it has answered.
+      // Start the same script again, because the first worker exits as soon as it has answered.
       const script = JSON.stringify(first.url());
       const [worker] = await Promise.all([
         page.waitForEvent('worker'),
@@ -240,7 +240,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       await page.context().close();
     });
 
-    it('a key for one type uploads that type, and a key without the permission reads why not', async () => {
+    it('a key for one type uploads that type, and a key without the permission sees the reason', async () => {
       const ofTags = await server.createKey('console-upload', 'data:write:tags', 'data:read');
       const page = await openScreen(ofTags);
       await drop(page, 'shops.csv', `shop_id,name,region\n${randomUUID()},Bakery,GB\n`);
@@ -253,9 +253,9 @@ describe.skipIf(!existsSync(chromiumPath))(
   },
 );
 
-/** Drops a file onto the screen, as from another window. */
+/** Drops a file onto the screen, as if dragged from another window. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
-  // As text, because the compiler does not know the browser's types here.
+  // The script is a string, because the compiler does not know the browser's types here.
   const file = `new File([${JSON.stringify(text)}], ${JSON.stringify(name)})`;
   const dataTransfer = await page.evaluateHandle(
     `{ const dropped = new DataTransfer(); dropped.items.add(${file}); dropped }`,
@@ -271,7 +271,7 @@ function rowOf(page: Page, line: number) {
 
 type Make = (header: readonly string[], rows: readonly (readonly string[])[]) => Uint8Array;
 
-/** A spreadsheet with all of its texts in their cells. */
+/** Makes a spreadsheet with inline strings. */
 const xlsxOf: Make = (header, rows) => {
   const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
   const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
@@ -298,7 +298,10 @@ const parquetOf: Make = (header, rows) => {
   return new Uint8Array(parquetWriteBuffer({ columnData, codec: 'SNAPPY' }));
 };
 
-/** Five transactions: one is sound, two have the same mistake, one has a cell too many, one names a shop that does not exist. */
+/**
+ * Returns five transactions: one is valid, two have the same mistake, one has an extra cell, and one has a missing
+ * shop.
+ */
 function fewTransactions(shopId: string): string {
   const line = (region: string, more = '', shop = shopId) => `${randomUUID()},${shop},${region},1,2,a${more}`;
   const header = 'Transaction ID,Shop ID,Region,Savings,Amount,Note';
@@ -307,7 +310,7 @@ function fewTransactions(shopId: string): string {
   );
 }
 
-/** Transactions of which 61 are wrong in themselves and 10 name a shop that does not exist. */
+/** Returns transactions, including 61 invalid ones and 10 with a missing shop. */
 function dirtyTransactions(shopId: string) {
   const ids = Array.from({ length: rows }, () => randomUUID());
   const regionLines: number[] = [];

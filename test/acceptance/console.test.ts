@@ -24,7 +24,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const timeout = 120_000;
 const markup = '<img src=x onerror="document.title=`owned`"><script>document.title=`owned`</script>';
 
-describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromium)', { timeout }, () => {
+describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium)', { timeout }, () => {
   let server: SharedServer;
   let browser: Browser;
   let key: string;
@@ -41,7 +41,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await api.post('/v1/data/shops', { records: [shop] });
     await api.post('/v1/data/customers', { records: [customer] });
     const transactions = many(30, () => newTransaction(shop.shop_id, { student_id: customer.customer_id }));
-    // One with a mistake.
+    // One transaction has a mistake.
     await api.post('/v1/data/transactions', {
       records: [...transactions, { ...newTransaction(shop.shop_id), amount: '12,90' }],
     });
@@ -55,7 +55,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     const page = await context.newPage();
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (message) => {
-      // A browser reports every answer that is an error, as before somebody has signed in.
+      // Browsers log every error status, including the 401 before signing in.
       if (message.type() === 'error' && !message.text().includes('status of 401'))
         complaints.push(message.text());
     });
@@ -73,7 +73,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await heading(page, screen).waitFor();
   };
 
-  it('is signed in to with a key, and says what is wrong with another', async () => {
+  it('accepts a key to sign in, and explains what is wrong with another', async () => {
     const page = await open();
     await page.goto(`${server.url}/console/rejections?type=transactions`);
     await page.getByLabel('API key').fill('intake_wrong');
@@ -81,7 +81,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.getByText('Signing in failed').waitFor();
     await page.getByLabel('API key').fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    // It leads where the visitor wanted to go.
+    // After signing in, the console opens the requested screen.
     await heading(page, 'Rejections').waitFor();
     expect(page.url()).toBe(`${server.url}/console/rejections?type=transactions`);
     expect(await page.evaluate<string>('document.cookie + JSON.stringify(localStorage)')).not.toContain(
@@ -113,7 +113,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await second.context().close();
   });
 
-  /** Uploads a CSV on its screen; returns the counts that the screen shows in the end. */
+  /** Uploads a CSV file on the upload screen, and returns the counts that the screen shows at the end. */
   async function uploadCsv(page: Page, name: string, records: readonly Record<string, unknown>[]) {
     await chooseFile(page, name, csvOf(records));
     await page.getByRole('button', { name: 'Check the file' }).click();
@@ -121,7 +121,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     return page.getByLabel('What was stored').innerText();
   }
 
-  it('puts an accident right by clicks alone: uploaded too early, seen, its shops uploaded, replayed, gone', async () => {
+  it('fixes an accident with clicks: uploaded too early, seen, its shops uploaded, replayed, gone', async () => {
     const page = await signedIn();
     await show(page, 'Upload a file');
     const early = many(15, (at) => newTransaction((late[at % 3] ?? shop).shop_id));
@@ -132,7 +132,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.getByRole('link', { name: 'rejections', exact: true }).click();
     await heading(page, 'Rejections').waitFor();
     await page.getByRole('link', { name: /shop_id reference_not_found/ }).click();
-    // The two shops that are missing.
+    // The table lists the two missing shops.
     const missing = page.getByRole('table', { name: 'Missing ids' });
     for (const { shop_id } of late) await missing.getByText(shop_id).waitFor();
     await page.getByRole('link', { name: 'Upload the missing shops' }).click();
@@ -166,7 +166,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.context().close();
   });
 
-  it('shows an upload with its errors, and records with what they refer to', async () => {
+  it('shows an upload with its errors, and records with their references', async () => {
     const page = await signedIn();
     await show(page, 'Uploads');
     await page.getByLabel('Outcome').selectOption('Partial');
@@ -174,7 +174,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.getByText('shop_id').first().waitFor();
     await show(page, 'Data');
     await page.getByRole('link', { name: 'Shops', exact: true }).click();
-    // As text, whatever it says.
+    // The content is shown as text, not as markup.
     await page.getByText(markup).first().waitFor();
     for (const { name } of late) await page.getByText(name).first().waitFor();
     expect(await page.title()).not.toBe('owned');
@@ -196,7 +196,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.context().close();
   });
 
-  it.each(appearances)('can be used by everybody, on %s', async (_, options) => {
+  it.each(appearances)('is accessible, on %s', async (_, options) => {
     const page = await signedIn(options);
     for (const screen of [
       '',
@@ -238,7 +238,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     await page.context().close();
   });
 
-  it('complains of nothing, and nothing that was stored ran as a script', () => {
+  it('reports no error, and ran nothing stored as a script', () => {
     expect(complaints).toEqual([]);
   });
 
@@ -249,7 +249,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     expect(bytes).toBeLessThan(250_000);
     const page = await signedIn();
     const times: number[] = [];
-    // The best of three, because other tests run on the same machine.
+    // Take the best of three attempts, because other tests use the CPU at the same time.
     const content = [page.getByRole('link', { name: 'Transactions', exact: true }), page.locator('canvas')];
     for (const _ of many(3, () => 0)) times.push(await loadMs(page, `${server.url}/console/`, content));
     expect(Math.min(...times)).toBeLessThan(1_000);

@@ -9,7 +9,7 @@ import { newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Deleting an organisation, taking it back, and what is left when it has been removed. */
+/** Tests deleting and restoring an organisation, and the final removal of its data. */
 
 const path = '/admin/v1/organisations';
 let server: AdminServer;
@@ -48,7 +48,7 @@ async function signIn(key: string): Promise<() => Promise<unknown>> {
 }
 
 describe('deleting', () => {
-  it('refuses every key with 410 within five seconds, followers of the feed and the console too', {
+  it('refuses every key with 410 within five seconds, including readers of the feed and the console', {
     timeout: 60_000,
   }, async () => {
     await expectInTime(async () => {
@@ -60,7 +60,7 @@ describe('deleting', () => {
       expect(await session()).toBe(200);
       const lines = followFeed(server.url, key);
       expect((await lines.next()).value).toMatchObject({ type: 'tags' });
-      // The follower waits for the next change from here on.
+      // From here on, the reader waits for the next change.
       const ended = (async () => {
         for await (const _ of lines);
       })();
@@ -81,7 +81,7 @@ describe('deleting', () => {
     });
   });
 
-  it('twice changes nothing, and a suspended one is suspended when it is restored', async () => {
+  it('twice changes nothing, and a suspended one is still suspended when it is restored', async () => {
     const { api } = await create('paused');
     const { suspended_at } = (await patch(admin, `${path}/paused`, { suspended: true })).body;
     const deleted = (await remove('paused')).body;
@@ -102,7 +102,7 @@ describe('deleting', () => {
     ]);
   });
 
-  it('leaves nothing to be changed until it is restored', async () => {
+  it('prevents changes until it is restored', async () => {
     const { keyId } = await create('fixed');
     await remove('fixed');
     const before = (await admin.get(`${path}/fixed`)).body;
@@ -123,7 +123,7 @@ describe('deleting', () => {
     expect(body.keys).toMatchObject([{ key_id: keyId, expires_at: null }]);
   });
 
-  it('of one that does not exist is 404', async () => {
+  it('of an unknown one is 404', async () => {
     for (const slug of ['nobody', 'x'.repeat(200), "'--"]) {
       expectError(await remove(slug), 404);
       expectError(await restore(slug), 404);
@@ -158,7 +158,7 @@ describe('on the command line', () => {
     await expect.poll(() => codeOf(api)).toBe(200);
   });
 
-  it('one that does not exist is named', async () => {
+  it('an unknown one is named', async () => {
     for (const args of [
       ['delete', 'nobody', '--confirm', 'nobody'],
       ['restore', 'nobody'],
@@ -170,11 +170,11 @@ describe('on the command line', () => {
   });
 });
 
-it('after the time it is removed, and its slug is free', { timeout: 120_000 }, async () => {
+it('after the period it is removed, and its slug is free', { timeout: 120_000 }, async () => {
   const { api } = await create('removed');
   expect((await api.upload('tags', [newTag(), newTag()])).status).toBe(200);
   await remove('removed');
-  // In production, processes have a day to notice that the key is refused.
+  // Wait until the process refuses the key. In production, it has at least a day until the removal.
   await expect.poll(async () => (await api.get('/v1/data')).status).toBe(410);
   await queryDatabase(
     server.databaseUrl,
@@ -191,6 +191,6 @@ it('after the time it is removed, and its slug is free', { timeout: 120_000 }, a
     },
   ]);
   await create('removed');
-  // The old key is not one of the new organisation.
+  // The old key does not belong to the new organisation.
   expect([401, 410]).toContain((await api.get('/v1/data')).status);
 });

@@ -13,14 +13,17 @@ import { expectInTime } from '../support/in-time.ts';
 import { scratchCopy } from '../support/scratch-copy.ts';
 
 const isRoot = process.getuid?.() === 0;
-/** Whether any user may enter all the folders above this path. */
+/** Returns whether every user can enter all folders above this path. */
 const reachable = (path: string): boolean =>
   path === dirname(path) || ((statSync(dirname(path)).mode & 0o001) !== 0 && reachable(dirname(path)));
 const othersCanRun = reachable(process.execPath) && reachable(fileURLToPath(import.meta.url));
 const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
-/** What dev needs of a clone. */
+/** The parts of a clone that `npm run dev` needs. */
 const needed = ['src', 'scripts', 'migrations', 'package.json'];
-/** With the built reference and console: making them takes longer than the start, and the first test does it. */
+/**
+ * Copies the needed files with the built reference and console, because building them takes longer than starting the
+ * service. The first test covers the build.
+ */
 function smallCopy(): string {
   const folder = scratchCopy(...needed);
   for (const built of ['dist/reference', 'dist/console']) {
@@ -42,7 +45,7 @@ interface Dev {
   readonly startedInMs: number;
 }
 
-/** `npm run dev` as someone at a terminal would start it: in a process group that Ctrl-C reaches as a whole. */
+/** Starts `npm run dev` as a terminal would: in its own process group, so that Ctrl-C reaches all of its processes. */
 async function startDev(folder: string, identity: { uid?: number; gid?: number } = {}): Promise<Dev> {
   const port = await freePort();
   const since = performance.now();
@@ -55,7 +58,7 @@ async function startDev(folder: string, identity: { uid?: number; gid?: number }
   const url = `http://127.0.0.1:${port}`;
   while (!output.includes('Ctrl-C stops it')) {
     if (child.exitCode !== null) {
-      // With what it said last.
+      // By now the process has written its last output.
       await closed;
       throw new Error(`npm run dev ended:\n${output}`);
     }
@@ -71,7 +74,7 @@ async function ctrlC(dev: Dev): Promise<void> {
   await once(dev.process, 'exit');
 }
 
-/** No process is left that has one of the folders in its command line. */
+/** Checks that no process has one of the folders in its command line. */
 async function expectNothingLeft(...inFolders: string[]): Promise<void> {
   expect(inFolders).not.toContain('');
   const left = () => {
@@ -81,13 +84,13 @@ async function expectNothingLeft(...inFolders: string[]): Promise<void> {
   await expect.poll(left).toEqual([]);
 }
 
-/** The command that it prints, run word for word by a shell. */
+/** Runs the printed command unchanged in a shell. */
 function pasteCurl({ output }: Dev): string {
   const curl = /curl -sS[\s\S]*?}'/.exec(output)?.[0] ?? '';
   return execFileSync('bash', ['-c', curl], { encoding: 'utf8' });
 }
 
-/** Starts, uploads by the printed command, and stops; returns where the data is. */
+/** Starts `npm run dev`, uploads with the command that it prints, and stops it. Returns the data folder. */
 async function startsAndStops(
   folder: string,
   identity: { uid?: number; gid?: number } = {},
@@ -103,8 +106,8 @@ async function startsAndStops(
 }
 
 describe('npm run dev', () => {
-  // One folder for all of it: filling it takes longer than what is tested.
-  it('starts with no database installed, prints a command that works, stops whole, keeps its data, does not disturb one that is running, takes over after a kill, and refuses data with migrations that no longer exist', async () => {
+  // All steps share one folder, because creating it takes longer than the steps themselves.
+  it('starts without an installed database, prints a command that works, stops completely, keeps its data, does not disturb a running one, takes over after a kill, and refuses data with migrations that no longer exist', async () => {
     const folder = scratchCopy();
     folders.push(folder);
     const { dev: first, home } = await startsAndStops(folder);
@@ -132,7 +135,7 @@ describe('npm run dev', () => {
     );
     await expectNothingLeft(folder, home);
 
-    // The first start of all, unless the machine was busy: then that of a new folder.
+    // Check how long the very first start took. If the machine was busy then, measure another start without any data.
     const startOf = async () => {
       rmSync(join(folder, '.intake'), { recursive: true, force: true });
       const dev = await startDev(folder);
@@ -148,7 +151,7 @@ describe('npm run dev', () => {
   }, 600_000);
 
   it.skipIf(!isRoot || !othersCanRun)(
-    'starts and stops whole for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
+    'starts and stops completely for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
     async () => {
       const folder = smallCopy();
       folders.push(folder);
@@ -160,7 +163,7 @@ describe('npm run dev', () => {
   );
 
   it.skipIf(!isRoot)(
-    'starts and stops whole for root below a private folder, such as its home, and keeps its data (needs root)',
+    'starts and stops completely for root below a private folder, such as its home, and keeps its data (needs root)',
     async () => {
       const folder = smallCopy();
       folders.push(folder);
@@ -172,7 +175,7 @@ describe('npm run dev', () => {
       const { dev, home } = await startsAndStops(inner);
       folders.push(home);
       expect(home).not.toContain(folder);
-      // The data is elsewhere, and found there again.
+      // The data is stored elsewhere, and the next start finds it there.
       const again = await startDev(inner);
       expect(again.key).toBe(dev.key);
       await ctrlC(again);

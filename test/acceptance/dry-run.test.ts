@@ -13,14 +13,14 @@ import {
 } from '../support/new-records.ts';
 import { everyRowOf } from '../support/query-database.ts';
 
-/** An upload that is checked and not stored: POST /v1/data/{type}?dry_run=true. */
+/** Tests dry runs: POST /v1/data/{type}?dry_run=true checks an upload without storing it. */
 
 let server: BuiltServer;
 let api: Api;
 beforeAll(async () => {
   server = await startBuiltServer();
 });
-/** An organisation of its own for each test, so that what another left is not counted. */
+/** Each test has its own organisation, so that counts do not include data from other tests. */
 let organisation: string;
 beforeEach(async () => {
   organisation = `acme-${randomUUID().slice(0, 8)}`;
@@ -34,7 +34,7 @@ const dryRun = (type: string, records: unknown, headers: Record<string, string> 
 const earlier = '2026-01-01T00:00:00Z';
 const later = '2026-01-02T00:00:00Z';
 
-/** An answer without what is new each time. */
+/** Returns the response without the values that differ each time. */
 function comparable({ status, headers, body }: Answer): object {
   const { request_id, dry_run, batches, ...rest } = body;
   expect(request_id).toMatch(uuidV7);
@@ -51,7 +51,10 @@ function comparable({ status, headers, body }: Answer): object {
   };
 }
 
-/** Runs it dry, twice, sees that nothing was written, and then for real; the answers must agree. Returns the real one. */
+/**
+ * Sends two dry runs, checks that they wrote nothing, and then uploads the same records. All responses must agree.
+ * Returns the last response.
+ */
 async function expectForetold(type: string, records: unknown[]): Promise<Answer> {
   const before = await everyRowOf(server.databaseUrl);
   const overview = await api.get('/v1/data');
@@ -71,13 +74,13 @@ const countsOf = ({ body }: Answer) =>
     Object.fromEntries(Object.entries(data.counts).filter(([, count]) => count > 0)),
   );
 
-describe('a dry run foretells the upload', () => {
+describe('a dry run predicts the upload', () => {
   it('of good records', async () => {
     const real = await expectForetold('tags', [newTag(), newTag({ updated: later, is_deleted: true })]);
     expect([real.status, countsOf(real)]).toEqual([200, [{ received: 2, created: 2 }]]);
   });
 
-  it('of bad records, and of what is no record', async () => {
+  it('of bad records, and of values that are not records', async () => {
     const real = await expectForetold('tags', [badTag(), {}, null, 7, [], newTag({ updated: 'yesterday' })]);
     expect([real.status, countsOf(real)]).toEqual([400, [{ received: 6, failed: 6 }]]);
   });
@@ -87,13 +90,13 @@ describe('a dry run foretells the upload', () => {
     expect([real.status, countsOf(real)]).toEqual([207, [{ received: 3, created: 2, failed: 1 }]]);
   });
 
-  it('of fields that are not known, and of an `updated` in the future', async () => {
+  it('of unknown fields, and of an `updated` in the future', async () => {
     const ahead = new Date(Date.now() + 48 * 3_600_000).toISOString();
     const real = await expectForetold('tags', [newTag({ colour: 'green' }), newTag({ updated: ahead })]);
     expect(real.body.batches[0].data.warnings).toHaveLength(2);
   });
 
-  it('of references that dangle, and of those that do not', async () => {
+  it('of missing references, and of existing ones', async () => {
     const shop = newShop();
     await api.upload('shops', [shop]);
     const records = [newTransaction(shop.shop_id), danglingTransaction(), newTransaction(shop.shop_id)];
@@ -102,7 +105,7 @@ describe('a dry run foretells the upload', () => {
     expect(real.body.batches[0].data.errors).toMatchObject([{ index: 1, code: 'reference_not_found' }]);
   });
 
-  it('of references to a shop that was itself only run dry', async () => {
+  it('of references to a shop that was itself only a dry run', async () => {
     const shop = newShop();
     expect((await dryRun('shops', [shop])).status).toBe(200);
     const real = await expectForetold('transactions', [newTransaction(shop.shop_id)]);
@@ -167,7 +170,7 @@ describe('a dry run foretells the upload', () => {
     ]);
   });
 
-  it('of a reference that is repeated in a later batch, once good and once dangling', async () => {
+  it('of a reference that is repeated in a later batch, once existing and once missing', async () => {
     const shop = newShop();
     await api.upload('shops', [shop]);
     const [good, bad] = [newTransaction(shop.shop_id), danglingTransaction()];
@@ -197,7 +200,7 @@ describe('a dry run foretells the upload', () => {
 });
 
 describe('a dry run', () => {
-  it('says so first, and has the members of every upload', async () => {
+  it('is marked as such, and has the members of every upload', async () => {
     const { body } = await dryRun('tags', [newTag()]);
     expect(Object.keys(body).toSorted()).toEqual(['batches', 'dry_run', 'request_id', 'type']);
   });
@@ -211,7 +214,7 @@ describe('a dry run', () => {
     expect((await api.get('/v1/data')).body).toEqual({ types: [] });
   });
 
-  it('of a record that was rejected before leaves the rejection', async () => {
+  it('of a record that was rejected before keeps the rejection', async () => {
     const tag = newTag();
     await api.upload('tags', [{ ...tag, name: 7 }]);
     expect((await dryRun('tags', [tag])).status).toBe(200);
@@ -227,7 +230,7 @@ describe('a dry run', () => {
     expect([real.status, countsOf(real)]).toEqual([200, [{ received: 1, created: 1 }]]);
   });
 
-  it('43: refuses the Idempotency-Key that the upload would refuse, and leaves it as it is', async () => {
+  it('43: refuses the Idempotency-Key that the upload would refuse, and does not change it', async () => {
     const malformed = { 'idempotency-key': 'x'.repeat(256) };
     expectError(await dryRun('tags', [newTag()], malformed), 400, ['Idempotency-Key']);
     const headers = { 'idempotency-key': randomUUID() };
@@ -243,7 +246,7 @@ describe('a dry run', () => {
     expect((await api.post('/v1/data/tags', { records }, headers)).body).toEqual(real.body);
   });
 
-  it('43: knows nothing of the keys of another organisation', async () => {
+  it('43: does not see the keys of another organisation', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     await api.post('/v1/data/tags', { records: [newTag()] }, headers);
     const other = apiOf(server.url, await server.createKey(`${organisation}-other`));
@@ -251,7 +254,7 @@ describe('a dry run', () => {
     expect(status).toBe(200);
   });
 
-  it('is refused as a whole where the upload would be', async () => {
+  it('is refused as a whole if the upload would be', async () => {
     expectError(await dryRun('tags', []), 400, ['records']);
     expectError(
       await dryRun(
@@ -277,7 +280,7 @@ describe('a dry run', () => {
     expect((await api.batch('tags', [tag])).counts.unchanged).toBe(1);
   });
 
-  it('27d: that is misspelt is refused, and writes nothing', async () => {
+  it('27d: with a misspelt parameter is refused, and writes nothing', async () => {
     const before = await everyRowOf(server.databaseUrl);
     for (const query of [
       'dry_run=1',

@@ -35,7 +35,7 @@ const newInteraction = (fields: object) => ({
   ...fields,
 });
 
-/** A stored customer with a transaction, a favourite and an interaction. */
+/** Stores a customer with a transaction, a favourite and an interaction. */
 async function newPerson() {
   const customer = newCustomer({ birthdate: '2004-02-29' });
   const student_id = customer.customer_id;
@@ -63,7 +63,7 @@ async function swept(erasureId: string) {
   return erasure();
 }
 
-describe('when the answer to an erasure arrives', () => {
+describe('once an erasure is answered', () => {
   it('nothing of the person can be read', async () => {
     const { customer, transaction, favourite, interaction } = await newPerson();
     const { customer_id } = customer;
@@ -87,7 +87,7 @@ describe('when the answer to an erasure arrives', () => {
       expect(JSON.stringify((await api.get(path)).body)).not.toContain(customer_id);
   });
 
-  it('records that name the person are refused without their id, and kept nowhere', async () => {
+  it('records with the person’s id are refused without their id, and not kept', async () => {
     const { customer } = await newPerson();
     const { customer_id } = customer;
     await erase({ customer_ids: [customer_id] });
@@ -122,7 +122,7 @@ describe('when the answer to an erasure arrives', () => {
 });
 
 describe('an erasure', () => {
-  it('that anonymises leaves transactions and interactions without their person', async () => {
+  it('that anonymises keeps transactions and interactions without their person', async () => {
     const { customer, transaction, favourite, interaction } = await newPerson();
     const { erasure_id, unknown_customer_ids, ...asked } = await erase({
       customer_ids: [customer.customer_id],
@@ -138,7 +138,7 @@ describe('an erasure', () => {
     expect((await api.get(`/v1/data/student-favourites/${favourite.student_favourite_id}`)).status).toBe(404);
   });
 
-  it('that deletes leaves nothing', async () => {
+  it('that deletes keeps nothing', async () => {
     const { customer, transaction, interaction } = await newPerson();
     const { erasure_id } = await erase({ customer_ids: [customer.customer_id], mode: 'delete' });
     await swept(erasure_id);
@@ -172,7 +172,7 @@ describe('an erasure', () => {
     ]);
   });
 
-  it('is the last that the change feed says of a customer', async () => {
+  it('is the last entry of a customer in the change feed', async () => {
     const own = await newApi('feed');
     const customer = newCustomer();
     const others = many(3, () => newCustomer());
@@ -193,11 +193,11 @@ describe('an erasure', () => {
     const left = others.map(({ customer_id }) => [customer_id, false, false]);
     const last = [customer.customer_id, true, true];
     expect(await idsAfter('')).toEqual([...left, last]);
-    // A cursor from before stays in its place: it counts the ids of an entry.
+    // An earlier cursor keeps its position, because the cursor stores how many of an entry's ids were read.
     expect(await idsAfter(`&after=${before.next_cursor}`)).toEqual([...left.slice(1), last]);
   });
 
-  it('can be undone as far as the suppression goes', async () => {
+  it('can lift its suppression, but not be undone', async () => {
     const { customer } = await newPerson();
     const { erasure_id } = await erase({ customer_ids: [customer.customer_id] });
     const lift = () => api.send(`/v1/erasures/${erasure_id}/suppression`, { method: 'DELETE' });
@@ -229,7 +229,7 @@ describe('an erasure', () => {
     expect(page.body).toContain(erasure_id);
   });
 
-  it('is seen by its own organisation alone', async () => {
+  it('is visible only to its own organisation', async () => {
     const { erasure_id } = await erase({ customer_ids: [randomUUID()] });
     const other = await newApi('other');
     expect((await other.get(`/v1/erasures/${erasure_id}`)).status).toBe(404);
@@ -240,7 +240,7 @@ describe('an erasure', () => {
   });
 });
 
-it('a key without the permission can neither erase nor look', async () => {
+it('a key without the permission can neither erase nor read erasures', async () => {
   const plain = apiOf(server.url, await server.createKey('plain'));
   for (const answer of [
     await plain.post('/v1/erasures', { customer_ids: [randomUUID()] }),

@@ -23,7 +23,10 @@ import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What clients are told when the database goes away, at the worst moments, and that sending again is safe: rows 23, 23a. */
+/**
+ * Tests the responses when the database becomes unavailable at the worst moments, and that retrying is safe (rows 23 and
+ * 23a of docs/api-behaviour.md).
+ */
 
 let directUrl: string;
 let key: string;
@@ -41,7 +44,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   proxy.unwatch();
   await proxy.accept();
-  // One test that ends the process should not fail all that follow.
+  // If a test has killed the process, restart it so that later tests do not fail.
   if (!(await isAlive())) await startServer();
   await expectReady(server.url);
 });
@@ -60,13 +63,13 @@ const isAlive = () =>
   );
 
 async function startServer(env: Record<string, string> = {}) {
-  server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, ...env });
+  server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, LAKE_URL: 'file:///nowhere', ...env });
   api = apiOf(server.url, key);
 }
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 const newTags = (count: number) => Array.from({ length: count }, newTag);
-/** How often each is stored, told by the database itself. */
+/** Returns how many of these tags are in the database. */
 async function storedTags(tags: readonly { tag_id: string }[]): Promise<number> {
   const client = new pg.Client({ connectionString: directUrl });
   await client.connect();
@@ -77,14 +80,14 @@ async function storedTags(tags: readonly { tag_id: string }[]): Promise<number> 
 }
 
 describe('a database that refuses connections', () => {
-  it('does not keep the service from starting, nor from serving once it is there', async () => {
+  it('does not prevent the service from starting, nor from serving once it is available', async () => {
     await proxy.refuse();
     const early = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl });
     try {
       expect((await apiOf(early.url).get('/health/live')).status).toBe(200);
       expectError(await apiOf(early.url).get('/health/ready'), 503);
       await proxy.accept();
-      // What was said a moment ago is said again.
+      // The previous readiness result is cached for a moment.
       await expectReady(early.url);
     } finally {
       await early.stop();
@@ -103,7 +106,7 @@ describe('a database that refuses connections', () => {
     for (const { method, answer } of await Promise.all(asking)) {
       expectError(answer, 503);
       expect(answer.body.code).toBe('database_unavailable');
-      // Whoever only asks would wonder what was to be stored.
+      // A message about storing data would confuse a client that only reads.
       if (method === 'get') expect(answer.body.message).not.toMatch(/stored/);
       else expect(answer.body.message).toMatch(/Nothing was stored\.$/);
     }
@@ -116,7 +119,7 @@ describe('a database that refuses connections', () => {
 
   function callOf(method: string, path: string): Promise<Answer> {
     return method === 'get'
-      ? api.get(path.replace(/\{\w+\}/, randomUUID()))
+      ? api.get(path.replace('{table}', 'interactions').replace(/\{\w+\}/, randomUUID()))
       : api.post(path, { records: [newTag()] });
   }
 
@@ -134,7 +137,7 @@ describe('a database that refuses connections', () => {
 });
 
 describe('a database that is lost within an upload', () => {
-  it('23a: in the first batch is 503 for the whole, and nothing is stored', async () => {
+  it('23a: in the first batch is 503 for the whole request, and nothing is stored', async () => {
     const tags = newTags(1_500);
     proxy.watch((bytes) => {
       if (saysBatch(bytes)) void proxy.refuse();
@@ -144,7 +147,7 @@ describe('a database that is lost within an upload', () => {
     expect(await storedTags(tags)).toBe(0);
   });
 
-  it('23a: later leaves what is stored, is 500 for the rest, and sending again completes it', async () => {
+  it('23a: later keeps the stored batches, is 500 for the rest, and a retry completes it', async () => {
     const tags = newTags(3_000);
     let begun = 0;
     proxy.watch((bytes) => {
@@ -178,7 +181,7 @@ describe('a database that is lost within an upload', () => {
     expect(await storedTags(tags)).toBe(3_000);
   });
 
-  it('23: a connection cut between batches leaves what is stored, and sending again completes it', async () => {
+  it('23: a connection cut between batches keeps the stored ones, and a retry completes it', async () => {
     const tags = newTags(3_000);
     let begun = 0;
     proxy.watch((bytes, link) => {
@@ -195,7 +198,7 @@ describe('a database that is lost within an upload', () => {
     expect(await storedTags(tags)).toBe(3_000);
   });
 
-  it('23: a record that is bad in itself is told as such even then', async () => {
+  it('23: an invalid record is reported as such even then', async () => {
     const bad = { tag_id: randomUUID(), name: 7 };
     let begun = 0;
     proxy.watch((bytes) => {
@@ -220,13 +223,13 @@ describe('a COMMIT whose answer is lost', () => {
   it.each([
     ['reads a page of changes', newTag, () => api.get('/v1/changes'), 1],
     ['exports', newTag, () => api.get('/v1/data/tags', lines), 1],
-    // The first COMMIT ends the search for the rejections.
+    // The first COMMIT ends the transaction that searches for rejections.
     ['discards rejections', () => failing, () => api.send('/v1/rejections', { method: 'DELETE' }), 2],
   ])('23a: is 503 for a request that %s', async (_what, record, ask, nth) => {
     for (const arrives of [true, false]) {
       let answer: Answer;
       let isLost: () => boolean;
-      // Maintenance may have numbered the change first; then the read has nothing to commit.
+      // If maintenance has already numbered the change, the read has nothing to commit.
       do {
         proxy.unwatch();
         await api.upload('tags', [record()]);
@@ -269,7 +272,7 @@ describe('a COMMIT whose answer is lost', () => {
     },
   );
 
-  it('23: the batches after it go on, and the whole is 207', async () => {
+  it('23: later batches continue, and the whole is 207', async () => {
     const tags = newTags(2_000);
     loseCommit(proxy, 1, true);
     const { status, headers, body } = await api.upload('tags', tags);
@@ -298,7 +301,7 @@ describe('a COMMIT whose answer is lost', () => {
     },
   );
 
-  it('34: an interaction without a key whose answer is lost is 500, never a failure told as a fact', async () => {
+  it('34: an interaction without a key whose answer is lost is 500, never a definite failure', async () => {
     const interaction = await newInteraction();
     loseFlush(proxy, true);
     const lost = await api.post('/user-interactions', interaction);
@@ -318,7 +321,7 @@ describe('a COMMIT whose answer is lost', () => {
   }
 });
 
-// On a cluster a distributed table can have no trigger.
+// Distributed tables on Citus cannot have triggers.
 it.skipIf(inject('citus'))(
   '23a: a page of changes is 503 while a Citus coordinator stops, which has no code for it',
   async () => {
@@ -341,7 +344,7 @@ it.skipIf(inject('citus'))(
 );
 
 describe('a database that does not answer', () => {
-  // A machine that pauses for a moment must not end the statements of other tests.
+  // Only these tests use a short timeout, because it would cancel statements whenever the machine stalls briefly.
   beforeAll(async () => {
     await server.stop();
     await startServer({ DATABASE_TIMEOUT_MS: '500' });
@@ -377,7 +380,7 @@ describe('a database that does not answer', () => {
     await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'intake-server' and datname = current_database()`);
     await client.end();
-    // That they were ended is noticed a moment later.
+    // The service needs a moment to notice that its sessions were terminated.
     await expect.poll(() => isStored()).toBe(true);
   });
 });

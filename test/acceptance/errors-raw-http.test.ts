@@ -7,7 +7,7 @@ import { expectError } from '../support/expect-error.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { expectReady } from '../support/ready.ts';
 
-/** What is not HTTP. What two readers could take for two different things is in security/smuggling.test.ts. */
+/** Tests input that is not HTTP. security/smuggling.test.ts tests ambiguous requests. */
 
 let server: BuiltServer;
 let key: string;
@@ -39,7 +39,10 @@ describe('requests that are not HTTP', () => {
     ['a method that does not exist', () => `FETCH /health/live HTTP/1.1\r\n${host}\r\n`],
     ['a version that does not exist', () => `GET /health/live HTTP/9.9\r\n${host}\r\n`],
     ['a space in the address', () => `GET /health/live now HTTP/1.1\r\n${host}\r\n`],
-    ['a byte that is no ASCII in the address', () => Buffer.from(`GET /é HTTP/1.1\r\n${host}\r\n`, 'latin1')],
+    [
+      'a byte in the address that is not ASCII',
+      () => Buffer.from(`GET /é HTTP/1.1\r\n${host}\r\n`, 'latin1'),
+    ],
     ['a header without a name', () => get(`${host}: x\r\n`)],
     ['a header without a colon', () => get(`${host}x\r\n`)],
     ['a space before the colon', () => get('Host : localhost\r\n')],
@@ -63,7 +66,7 @@ describe('requests that are not HTTP', () => {
     expectError(await sendRaw(server.url, get(host, `/${'x'.repeat(20_000)}`)), 431);
   });
 
-  it('an expectation that cannot be met is 417, and one that can is met', async () => {
+  it('an expectation that cannot be met is 417, and `100-continue` is met', async () => {
     const length = (sent: string) => `Content-Length: ${sent.length}`;
     const sent = body();
     expectError(await sendRaw(server.url, upload([length(sent), 'Expect: something'], sent)), 417);
@@ -74,7 +77,7 @@ describe('requests that are not HTTP', () => {
 });
 
 describe('connections', () => {
-  it('one that is cut within a request does no harm to others, and is no error of the service', async () => {
+  it('a connection that is cut within a request does no harm to others, and is not an error of the service', async () => {
     const { hostname, port } = new URL(server.url);
     for (const part of ['GET /hea', upload(['Content-Length: 500'], '{"rec').toString(), '']) {
       const socket = connect(Number(port), hostname);

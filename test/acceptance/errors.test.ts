@@ -8,10 +8,13 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 
-/** Every way in which a well-formed HTTP request can be wrong: always a 4xx of one shape, and the service goes on. */
+/**
+ * Tests every way in which a well-formed HTTP request can be wrong. The response is always a 4xx of the same shape, and
+ * the service never crashes.
+ */
 
 let server: BuiltServer;
-/** On the same database, with room for ordinary bodies. */
+/** A second server on the same database, with a size limit that is large enough for ordinary bodies. */
 let roomy: BuiltServer;
 let key: string;
 let api: Api;
@@ -25,7 +28,7 @@ beforeAll(async () => {
   roomyApi = apiOf(roomy.url, key);
 });
 afterAll(async () => {
-  // Whatever was sent, it was no trouble of ours.
+  // No input may cause a server error.
   const troubles = [...server.log, ...roomy.log].filter((line) => JSON.parse(line).level >= 50);
   await Promise.all([server.stop(), roomy.stop()]);
   expect(troubles).toEqual([]);
@@ -67,7 +70,7 @@ describe('bodies', () => {
       expectError(await post([jsonType], body(), path), 400);
   });
 
-  it('a body that is not UTF-8 says so', async () => {
+  it('a body that is not UTF-8 is reported as such', async () => {
     expect((await post([jsonType], latin1())).body.message).toMatch(/UTF-8/);
   });
 
@@ -93,12 +96,12 @@ describe('bodies', () => {
     'APPLICATION/JSON',
     'application/json; charset=utf-8',
     'application/json;charset=UTF-8',
-  ])('a body of type %s is taken', async (type) => {
+  ])('a body of type %s is accepted', async (type) => {
     expect((await post([`Content-Type: ${type}`], oneTag())).status).toBe(200);
   });
 });
 
-// Together: the server waits five seconds for the rest of a body that is too large.
+// These tests run concurrently, because the server waits five seconds for the rest of a body that is too large.
 describe('the size of a body', { concurrent: true }, () => {
   const tooLarge = Buffer.alloc(bodyBytesMax + 1, ' ');
 
@@ -113,7 +116,7 @@ describe('the size of a body', { concurrent: true }, () => {
     expectError(await sendRaw(server.url, rawPost('/v1/data/tags', headers, chunk.repeat(50))), 413);
   });
 
-  it('is 413 beyond 32 MiB unless set otherwise', async () => {
+  it('is 413 beyond 32 MiB by default', async () => {
     const headers = [`Authorization: Bearer ${key}`, jsonType, `Content-Length: ${32 * 1024 * 1024 + 1}`];
     expectError(await sendRaw(roomy.url, rawPost('/v1/data/tags', headers)), 413);
   });
@@ -133,7 +136,7 @@ describe('compressed bodies', () => {
   ];
   const send = (coding: string, bytes: Buffer) => post([jsonType, `Content-Encoding: ${coding}`], bytes);
 
-  it.each(codings)('in %s are taken', async (coding, compress) => {
+  it.each(codings)('in %s are accepted', async (coding, compress) => {
     const { status, body } = await send(coding, compress(Buffer.from(oneTag())));
     expect(status).toBe(200);
     expect(body.batches[0].data.counts.created).toBe(1);
@@ -146,7 +149,7 @@ describe('compressed bodies', () => {
   });
 
   it.each(codings)(
-    'in %s that are something else, or cut short, are 400 and said to be',
+    'in %s that are something else, or cut short, are 400 and reported as such',
     async (coding, compress) => {
       const whole = compress(Buffer.from(oneTag()));
       for (const bytes of [Buffer.from(oneTag()), whole.subarray(0, -9), Buffer.alloc(0)]) {
@@ -157,17 +160,17 @@ describe('compressed bodies', () => {
     },
   );
 
-  it('in a coding that is not known are 415', async () => {
+  it('in an unknown coding are 415', async () => {
     for (const coding of ['compress', 'lzma', 'gzip, gzip', 'gzip;q=1', '*']) {
       expectError(await send(coding, gzipSync(oneTag())), 415);
     }
   });
 
-  it('may name their coding in capitals, as HTTP has it', async () => {
+  it('may have their coding in capitals, as in HTTP', async () => {
     expect((await send('GZIP', gzipSync(oneTag()))).status).toBe(200);
   });
 
-  it('that are not are called identity', async () => {
+  it('without a coding may be called identity', async () => {
     expect((await send('identity', Buffer.from(oneTag()))).status).toBe(200);
   });
 });
@@ -181,14 +184,14 @@ describe('addresses', () => {
     '/v1/data/tags/x/',
     '/v1/data/shops//',
     '//v1/data/shops',
-  ])('%s is 404, and the answer says where the reference is', async (path) => {
+  ])('%s is 404, and the answer mentions the reference', async (path) => {
     const answer = await api.get(path);
     expectError(answer, 404);
     expect(answer.body.message).toContain('/docs');
   });
 
   it.each(['/health/:a(b/', '/health/*a/', '/v1/requests/:a(b/', '/v1/requests/:request_id/'])(
-    '%s, which a router could take for a pattern, is 404',
+    '%s, which a router could treat as a pattern, is 404',
     async (path) => {
       const { status, body } = await api.get(path);
       expect([status, body.code]).toEqual([404, 'not_found']);
@@ -197,7 +200,7 @@ describe('addresses', () => {
   );
 
   it.each(['/v1/data/shops', '/user-interactions', '/v1/rejections/replay', '/health/live', '/v1/requests'])(
-    '%s with a slash at its end is 404, and the answer names it without, whatever the method',
+    '%s with a trailing slash is 404, and the answer names it without, whatever the method',
     async (path) => {
       for (const method of ['GET', 'POST', 'DELETE']) {
         const answer = await api.send(`${path}/?limit=1`, { method });
@@ -208,7 +211,7 @@ describe('addresses', () => {
   );
 
   it.each(['nothing', 'Shops', 'shop', 'shop_tags', '', '__proto__', 'constructor'])(
-    'the type %j is 404, and the answer lists the types there are',
+    'the type %j is 404, and the answer lists the types',
     async (type) => {
       const answer = await api.upload(type, [newTag()]);
       expectError(answer, 404);
@@ -224,7 +227,7 @@ describe('addresses', () => {
     },
   );
 
-  it('an upload with a parameter it does not know is 400 and writes nothing', async () => {
+  it('an upload with an unknown parameter is 400 and writes nothing', async () => {
     const tag = newTag();
     expectError(await api.post('/v1/data/tags?dryrun=true', { records: [tag] }), 400, ['dryrun']);
     expect((await api.batch('tags', [tag])).counts.created).toBe(1);
@@ -237,11 +240,11 @@ const types = Object.keys(paths)
   .map((path) => path.slice('/v1/data/'.length));
 
 describe('methods', () => {
-  it.each(Object.keys(paths))('%s takes its own and answers every other with 405', async (path) => {
+  it.each(Object.keys(paths))('%s accepts its own methods and answers every other with 405', async (path) => {
     const own = Object.keys(paths[path]).map((method) => method.toUpperCase());
     const allowed = own.includes('GET') ? ['HEAD', ...own] : own;
     const address = path.replace(/\{\w+\}/, randomUUID());
-    // CONNECT asks for a tunnel, not for a resource.
+    // CONNECT requests a tunnel, not a resource.
     for (const method of METHODS.filter((one) => !allowed.includes(one) && one !== 'CONNECT')) {
       const answer = await sendMethod(method, address);
       expect([method, answer.status]).toEqual([method, 405]);
@@ -251,7 +254,7 @@ describe('methods', () => {
     }
   });
 
-  /** Unlike fetch, takes any method. */
+  /** Sends a request with any method, which fetch cannot do. */
   function sendMethod(method: string, path: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${key}` };
@@ -265,7 +268,7 @@ describe('methods', () => {
   }
 });
 
-describe('JSON made to do harm', () => {
+describe('malicious JSON', () => {
   const nested = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels);
   const deep = nested(100_000);
   const deepObject = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`;
@@ -305,12 +308,15 @@ describe('JSON made to do harm', () => {
     ['NUL in a field', 400, () => tag('"name":"a\\u0000b"')],
     ['half a surrogate pair in a field', 400, () => tag('"name":"\\ud800"')],
     ['1e400 in a field', 400, () => tag('"name":1e400')],
-  ] as [string, number, () => string][])('%s is %i, and no trouble', async (_what, status, body) => {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await roomyApi.send('/v1/data/tags', { method: 'POST', headers, body: body() });
-    expect(answer.status).toBe(status);
-    expect(JSON.stringify(answer.body).length).toBeLessThan(20_000);
-  });
+  ] as [string, number, () => string][])(
+    '%s is %i, and no error of the service',
+    async (_what, status, body) => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await roomyApi.send('/v1/data/tags', { method: 'POST', headers, body: body() });
+      expect(answer.status).toBe(status);
+      expect(JSON.stringify(answer.body).length).toBeLessThan(20_000);
+    },
+  );
 
   it.each([
     ['100,000 arrays', deep],

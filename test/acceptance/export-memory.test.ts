@@ -9,12 +9,12 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { readLines } from '../support/read-lines.ts';
 
-/** What it costs the server to give a quarter of a million records, 300 MB, to a client that is in no hurry. */
+/** Measures the server's memory while a slow client reads a quarter of a million records (300 MB). */
 
 const total = 250_000;
-/** Makes a record of more than 1 kB, so that the size of the whole exceeds the bound without a million rows. */
+/** This length makes each record larger than 1 kB, so that the total exceeds the limit without a million rows. */
 const sourceLength = 900;
-/** Two thirds of the size as JSON. */
+/** The memory may grow by two thirds of the JSON's size. */
 const growthMaxMb = 200;
 
 let server: BuiltServer;
@@ -56,7 +56,7 @@ it('4c: 250,000 records are exported, each once, in no more memory than a few of
     headers: { 'accept-encoding': 'identity' },
     onLine(line) {
       bytes += line.length;
-      // Ids that only ever grow are all different.
+      // If the ids ascend, they are also distinct.
       const { transaction_id } = JSON.parse(line);
       if (transaction_id <= last) outOfOrder++;
       last = transaction_id;
@@ -65,7 +65,7 @@ it('4c: 250,000 records are exported, each once, in no more memory than a few of
     async onPiece() {
       pieces++;
       if (pieces === 10)
-        await sleep(3_000); // A server that did not wait would pile up everything now.
+        await sleep(3_000); // A server without back-pressure would now buffer everything.
       else if (pieces % 20 === 0) await sleep(2);
     },
   });
@@ -76,7 +76,7 @@ it('4c: 250,000 records are exported, each once, in no more memory than a few of
   );
   expect(response.headers.get('content-type')).toBe('application/x-ndjson');
   expect({ read, outOfOrder }).toEqual({ read: total, outOfOrder: 0 });
-  // Otherwise all of them would fit.
+  // With less data, the whole export would fit into the allowed memory.
   expect(bytes / 1_000_000).toBeGreaterThan(growthMaxMb * 1.4);
   expect(growth).toBeLessThan(growthMaxMb);
 }, 240_000);
@@ -102,7 +102,7 @@ it('4b: a search among 250,000 that finds nothing is answered in time, page afte
   console.log(`a search in vain took ${pages} pages`);
 }, 240_000);
 
-it('4b: a thousandth of 250,000 is found to the last', async () => {
+it('4b: a thousandth of 250,000 is found completely', async () => {
   const { body } = await api.get('/v1/data/transactions?limit=1');
   const { shop_id } = body.records[0];
   const found = new Set<string>();

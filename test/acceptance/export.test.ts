@@ -1,6 +1,3 @@
-// @module-tag postgres-15
-// @module-tag pooler
-
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import pg from 'pg';
@@ -15,7 +12,7 @@ import { expectReady } from '../support/ready.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { makeRecord, recordTypes, storeReferenced } from './record-types.ts';
 
-/** Reading every record of a type in one answer, a line each. How it stays small: export-memory.test.ts. */
+/** Tests reading all records of a type in one response, one record per line. export-memory.test.ts tests the memory use. */
 
 const lines = { accept: 'application/x-ndjson' };
 
@@ -41,7 +38,7 @@ afterAll(async () => {
   await proxy.close();
 });
 
-/** The records of an answer, each of which must be whole. */
+/** Parses the records in a response. Each line must be complete. */
 function recordsOf(body: string): Record<string, unknown>[] {
   expect(body === '' || body.endsWith('\n')).toBe(true);
   return body
@@ -59,7 +56,7 @@ async function exported(path: string, from = api): Promise<Record<string, unknow
 }
 
 describe('the lines', () => {
-  it.each(Object.keys(recordTypes))('4c: of %s are what the list gives', async (type) => {
+  it.each(Object.keys(recordTypes))('4c: of %s equal the list', async (type) => {
     const ids = await storeReferenced(api);
     await api.upload(
       type,
@@ -73,7 +70,7 @@ describe('the lines', () => {
     }
   });
 
-  it('4c: keep to the filters, and begin after the cursor', async () => {
+  it('4c: respect the filters, and start after the cursor', async () => {
     const shops = many(2, () => newShop());
     await api.upload('shops', shops);
     const branches = many(40, (at) => makeRecord('branches', { shops: shops[at % 2]!.shop_id }));
@@ -91,13 +88,13 @@ describe('the lines', () => {
     expect(await exported(`${path}&stored_since=2001-01-01T00:00:00Z`)).toEqual(found);
   });
 
-  it('4c: of nothing are none', async () => {
+  it('4c: of nothing are empty', async () => {
     const nobody = apiOf(server.url, await server.createKey('nobody'));
     for (const type of Object.keys(recordTypes))
       expect(await exported(`/v1/data/${type}`, nobody)).toEqual([]);
   });
 
-  it('19: hold nothing of another organisation', async () => {
+  it('19: contain nothing of another organisation', async () => {
     const tag = newTag();
     await otherApi.upload('tags', [tag]);
     expect(await exported('/v1/data/tags', otherApi)).toMatchObject([tag]);
@@ -130,7 +127,7 @@ describe('the lines', () => {
   });
 });
 
-describe('who asks for lines', () => {
+describe('a request for lines', () => {
   it.each([
     'application/x-ndjson',
     'application/json;q=0.5, application/x-ndjson',
@@ -154,7 +151,7 @@ describe('who asks for lines', () => {
     expect(Object.keys(body)).toEqual(['records', 'next_cursor']);
   });
 
-  it('4c: and names a limit is refused', async () => {
+  it('4c: and a limit is refused', async () => {
     expectError(await api.get('/v1/data/shops?limit=5', lines), 400, ['limit']);
   });
 
@@ -166,7 +163,7 @@ describe('who asks for lines', () => {
     expectError(await api.get(`/v1/data/shops/${randomUUID()}`, lines), 404);
   });
 
-  it('4c: by HEAD gets the headers alone', async () => {
+  it('4c: by HEAD gets only the headers', async () => {
     for (const accept of ['application/x-ndjson', 'application/json']) {
       const headers = { authorization: `Bearer ${key}`, accept };
       const response = await fetch(`${server.url}/v1/data/shops`, { method: 'HEAD', headers });
@@ -179,7 +176,7 @@ describe('who asks for lines', () => {
 describe('an export that fails', () => {
   const total = 300_000;
   beforeAll(async () => {
-    // Names that do not compress well, so that neither way of sending finds room for all of it on the way.
+    // The names do not compress well, so socket buffers cannot hold the whole response in either encoding.
     await database.query(
       `insert into keywords (organisation_id, keyword_id, name, is_deleted)
        select organisation_id, md5('keyword ' || n)::uuid, md5(n || 'a') || md5(n || 'b') || md5(n || 'c') || md5(n || 'd'), false
@@ -189,7 +186,7 @@ describe('an export that fails', () => {
   }, 120_000);
 
   it.each(['identity', 'gzip'])(
-    '4c: in the middle breaks off, so that it is not taken for whole (%s)',
+    '4c: in the middle breaks the connection, so that it does not look complete (%s)',
     async (encoding) => {
       let read = 0;
       let cut = false;
@@ -223,7 +220,7 @@ describe('an export that fails', () => {
     await expectReady(server.url);
   });
 
-  it('4c: because the client goes away is not read to its end', async () => {
+  it('4c: because the client disconnects is not read to its end', async () => {
     const scans = async () => {
       await database.query('select pg_stat_clear_snapshot()');
       const { rows } = await database.query(
@@ -242,7 +239,7 @@ describe('an export that fails', () => {
       });
       sent.on('error', reject).end();
     });
-    // Counted by each connection when it is idle for a moment.
+    // A database connection reports its statistics only after it has been idle for a short time.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     expect((await scans()) - before).toBeLessThan(total / 2);
   });

@@ -11,21 +11,21 @@ import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * Whoever tries keys that are wrong is stopped for a while, and nobody else at the same address with them. That it ends
- * after a minute is tried in src/keys/failed-keys.test.ts.
+ * A client that tries wrong keys is blocked for a short time, but other clients at the same address are not.
+ * src/admission/failed-keys.test.ts tests that the block ends after a minute.
  */
 
 const failuresMax = 10;
 let server: BuiltServer;
 let proxy: TcpProxy;
-/** Well-formed to the last character, and of another installation. */
+/** Well-formed keys that another installation issued. */
 let unknown: string[];
 beforeAll(async () => {
   proxy = await startTcpProxy(await createTestDatabase());
   server = await startBuiltServer({
     DATABASE_URL: proxy.databaseUrl,
     FAILED_KEYS_PER_MINUTE_MAX: String(failuresMax),
-    // So that a test can come from any address.
+    // This setting lets a test send requests from any address.
     TRUSTED_PROXY: '127.0.0.1',
   });
   const env = { DATABASE_URL: await createTestDatabase() };
@@ -39,14 +39,14 @@ afterAll(async () => {
   await proxy.close();
 });
 
-/** An address that answers without a look at the database, once the key is known. */
+/** Sends a request that needs no query once the key is cached. */
 function ask(address: string, key: string): Promise<Answer> {
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': address };
   return apiOf(server.url, key).get('/nowhere', headers);
 }
 const status = async (address: string, key: string) => (await ask(address, key)).status;
 
-/** Tries as often as is allowed, and once more. */
+/** Sends as many failing requests as the limit allows, and one more. */
 async function lockOut(address: string, keys: readonly string[] = unknown): Promise<Answer> {
   for (let at = 0; at < failuresMax; at++) expect(await status(address, keys[at % keys.length]!)).toBe(401);
   return ask(address, keys[0]!);
@@ -61,36 +61,36 @@ function expectLockedOut(answer: Answer): number {
   return wait;
 }
 
-it('too many wrong keys are 429, for that address alone', async () => {
+it('too many wrong keys are 429, only for that address', async () => {
   const wait = expectLockedOut(await lockOut('192.0.2.1'));
   expect(await status('192.0.2.2', unknown[0]!)).toBe(401);
-  // Trying on does not make it longer.
+  // Further attempts do not extend the block.
   await sleep(3_000);
   expect(expectLockedOut(await ask('192.0.2.1', unknown[1]!))).toBeLessThan(wait);
 });
 
-it('a key that is no key at all counts like any other that is wrong', async () => {
+it('a malformed key counts like any other wrong one', async () => {
   expectLockedOut(await lockOut('192.0.2.3', ['intake_nonsense', 'secret', unknown[0]!]));
 });
 
-it('an address with a port behind it is the same address', async () => {
+it('an address with a port is the same address', async () => {
   for (let at = 0; at < failuresMax; at++)
     expect(await status(`192.0.2.19:${5_000 + at}`, unknown[0]!)).toBe(401);
   expectLockedOut(await ask('192.0.2.19:6000', unknown[0]!));
   expectLockedOut(await ask('192.0.2.19', unknown[0]!));
 });
 
-it('many at once do not slip through', async () => {
+it('concurrent attempts do not bypass the limit', async () => {
   const answers = await Promise.all(many(40, (at) => status('192.0.2.4', unknown[at % 3]!)));
   expect(answers.filter((one) => one === 401).length).toBeLessThanOrEqual(failuresMax);
   expect(answers.filter((one) => one === 401 || one === 429)).toHaveLength(40);
 });
 
-it('a good key that the process knows passes all the while, from the same address', async () => {
+it('a valid key that the process knows keeps working, from the same address', async () => {
   const good = await server.createKey('acme');
   expect(await status('192.0.2.5', good)).toBe(404);
   expectLockedOut(await lockOut('192.0.2.5'));
-  // With the next poll, within two seconds, the key counts as changed, for it was made after the last one.
+  // The key was created after the last poll, so the next poll, within two seconds, reports the key as changed.
   for (let at = 0; at < 20; at++) {
     expect(await status('192.0.2.5', good)).toBe(404);
     await sleep(125);
@@ -110,7 +110,7 @@ it('a client with an old key does not lock its neighbour out', async () => {
   expect(await status('192.0.2.6', unknown[0]!)).toBe(401);
 });
 
-it('good keys and requests without a key are not counted', async () => {
+it('valid keys and requests without a key are not counted', async () => {
   const good = await server.createKey('acme');
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' };
   for (let at = 0; at < 3 * failuresMax; at++) {
@@ -120,7 +120,7 @@ it('good keys and requests without a key are not counted', async () => {
   expect(await status('192.0.2.7', unknown[0]!)).toBe(401);
 });
 
-it('a wrong key beyond them is refused without a look at the database', async () => {
+it('further wrong keys are refused without a query', async () => {
   expectLockedOut(await lockOut('192.0.2.8'));
   await proxy.refuse();
   try {
@@ -131,7 +131,7 @@ it('a wrong key beyond them is refused without a look at the database', async ()
   }
 });
 
-it('what is open to all stays open', async () => {
+it('public addresses stay open', async () => {
   expectLockedOut(await lockOut('192.0.2.10'));
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.10' };
   for (const path of ['/health/live', '/openapi.json'])

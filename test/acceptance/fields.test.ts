@@ -23,7 +23,7 @@ beforeAll(async () => {
   server = await sharedServer();
 });
 
-/** An organisation per type keeps the fixed ids of one type's cases out of the way of another's. */
+/** Each type has its own organisation, so that the test cases' fixed ids do not collide. */
 let api: Api;
 let stored: StoredIds = {};
 let otherStored: StoredIds = {};
@@ -67,7 +67,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     }
 
     if (!rule.required) {
-      it(title('missing and null are stored, as the same'), () => expectNullable(type, field, rule));
+      it(title('missing and null are stored in the same way'), () => expectNullable(type, field, rule));
     }
 
     if (rule.kind === 'boolean') {
@@ -81,7 +81,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     }
 
     if (rule.kind.endsWith('text') && !rule.required) {
-      it(title('an empty string is a value and not the same as none'), async () => {
+      it(title('an empty string is a value and differs from none'), async () => {
         const record = makeRecord(type, stored, { [field]: '' });
         expectStored(await api.upload(type, [record]), { created: 1 });
         expectStored(await api.upload(type, [record]), { unchanged: 1 });
@@ -90,7 +90,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     }
   }
 
-  it(`${type}: what an upload leaves out becomes null, and sending nulls is the same`, async () => {
+  it(`${type}: a field that an upload leaves out becomes null, and sending null is the same`, async () => {
     const record = makeRecord(type, stored);
     const bare = requiredOnly(type, record);
     const nulls = Object.fromEntries(Object.keys(record).map((field) => [field, bare[field] ?? null]));
@@ -100,7 +100,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     expectStored(await api.upload(type, [record]), { updated: 1 });
   });
 
-  it(`${type}: a record with nothing but its required fields is stored`, async () => {
+  it(`${type}: a record with only its required fields is stored`, async () => {
     const bare = requiredOnly(type, makeRecord(type, stored));
     expectStored(await api.upload(type, [bare, requiredOnly(type, makeRecord(type, stored))]), {
       created: 2,
@@ -108,7 +108,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     expectStored(await api.upload(type, [bare]), { unchanged: 1 });
   });
 
-  it(`${type}: bad records without a good one beside them are 400`, async () => {
+  it(`${type}: bad records without a good one are 400`, async () => {
     const idField = idFieldOf(type);
     const { status, body } = await api.upload(type, [makeRecord(type, stored, { [idField]: null }), {}]);
     const [batch] = body.batches;
@@ -123,7 +123,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     expect(named(1).toSorted()).toEqual(required.slice(0, 5).toSorted());
   });
 
-  it(`${type}: all bad fields of a record are named, up to five`, async () => {
+  it(`${type}: all bad fields of a record are listed, up to five`, async () => {
     const fields = fieldsOf(type).map(([field]) => field);
     const record = Object.fromEntries(fields.map((field) => [field, ['marker']]));
     const data = await api.batch(type, [makeRecord(type, stored), record]);
@@ -135,7 +135,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
     }
   });
 
-  it(`${type}: a record that is no object is refused by itself`, async () => {
+  it(`${type}: a record that is not an object fails on its own`, async () => {
     const values = [null, 73051942, 'marker', true, ['marker'], []];
     const { status, body } = await api.upload(type, [...values, makeRecord(type, stored)]);
     const { data } = body.batches[0];
@@ -146,7 +146,7 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
   });
 
   if (!('region' in recordTypes[type]!)) {
-    it(`${type}: has no region; one that is sent is left out, and said so`, async () => {
+    it(`${type}: has no region; one that is sent is ignored with a warning`, async () => {
       const record = makeRecord(type, stored);
       const data = await api.batch(type, [{ ...record, region: 'a place with no code' }]);
       expect(data.counts).toEqual(countsOf({ created: 1 }));
@@ -156,7 +156,10 @@ describe.each(Object.keys(recordTypes))('%s', (type) => {
   }
 });
 
-/** A record of each bad value between two good ones: each refused by name, the good ones stored, nothing echoed. */
+/**
+ * Uploads a record for each bad value, with a good record before and after them. Checks that each bad record is reported
+ * and that the good records are stored.
+ */
 async function expectRefused(type: string, field: string, cases: readonly BadValue[]): Promise<void> {
   const idField = idFieldOf(type);
   const good = [makeRecord(type, stored), makeRecord(type, stored)] as const;
@@ -194,7 +197,7 @@ async function expectNullable(type: string, field: string, rule: FieldRule): Pro
   expectStored(await api.upload(type, [missing[0], nulls[1]]), { updated: 2 });
 }
 
-/** What an id may look like where it must also exist: only the stored one, in either case. */
+/** Returns a field's valid edge cases. A field that refers to another record accepts only stored ids. */
 function edgesOf(rule: FieldRule): () => Record<string, unknown> {
   const { references } = rule;
   if (references === undefined) return () => edgeValues(rule);
@@ -225,7 +228,7 @@ function entryOf(index: number, id: unknown, field: unknown, code: string): Test
   return { index, id, field, code, message: expect.stringMatching(/\S/) };
 }
 
-/** Looks for the longest stretch of the value that could not stand in an answer by chance. */
+/** Checks that the response does not quote the value's longest word. Shorter words could occur in it by chance. */
 function expectNoTrace(body: unknown, sent: unknown): void {
   const stretches = JSON.stringify(sent)?.match(/[^\s"\\{}[\],]{3,}/gu) ?? [];
   const trace = stretches.toSorted((a, b) => b.length - a.length)[0]?.slice(0, 20);

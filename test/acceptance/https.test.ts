@@ -14,7 +14,7 @@ import { sendRaw } from '../support/raw-http.ts';
 import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** All traffic is encrypted, by the service itself or by a proxy in front of it: row 39. */
+/** All traffic is encrypted, by the service itself or by a proxy in front of it (row 39 of docs/api-behaviour.md). */
 
 const folder = mkdtempSync(join(tmpdir(), 'intake-tls-'));
 const { certFile, keyFile, pem: ca } = makeCertificate(folder, 'localhost');
@@ -47,19 +47,19 @@ describe('a service that serves TLS itself', () => {
     });
   }
 
-  it('39: answers over HTTPS, with the certificate it was given', async () => {
+  it('39: answers over HTTPS, with its certificate', async () => {
     expect(server.url).toMatch(/^https:/);
     expect(await get('/user-interactions', { ca })).toBe(200);
     expect(await get('/health/live', { ca })).toBe(200);
     await expect(get('/health/live', {})).rejects.toThrow(/self-signed/);
   });
 
-  it('39: speaks no TLS older than 1.2', async () => {
+  it('39: does not support TLS older than 1.2', async () => {
     const old = { ca, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' };
     await expect(get('/health/live', { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).rejects.toThrow();
   });
 
-  it('39: does not answer in the clear, not even to send elsewhere', async () => {
+  it('39: does not answer without encryption, not even with a redirect', async () => {
     const clear = server.url.replace('https:', 'http:');
     await expect(sendRaw(clear, 'GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n')).rejects.toThrow(
       /closed/,
@@ -74,7 +74,7 @@ describe('a service behind a proxy', () => {
   });
   afterAll(() => server.stop());
 
-  it('39: answers what the proxy received over HTTPS', async () => {
+  it('39: answers requests that the proxy received over HTTPS', async () => {
     const answer = await apiOf(server.url, key).get('/user-interactions', { 'x-forwarded-proto': 'https' });
     expect(answer.status).toBe(200);
   });
@@ -85,7 +85,7 @@ describe('a service behind a proxy', () => {
     ['something else', { 'x-forwarded-proto': 'httpss' }],
     ['an empty word', { 'x-forwarded-proto': '' }],
   ] as [string, Record<string, string>][])(
-    '39: refuses what it is said to have received over %s',
+    '39: refuses requests that the proxy received over %s',
     async (_what, headers) => {
       for (const path of ['/user-interactions', '/openapi.json', '/docs/', '/nowhere']) {
         expectError(await apiOf(server.url, key).get(path, headers), 403);
@@ -93,12 +93,12 @@ describe('a service behind a proxy', () => {
     },
   );
 
-  it('39: answers whoever watches over it directly', async () => {
+  it('39: answers direct health probes', async () => {
     expect((await apiOf(server.url).get('/health/live')).status).toBe(200);
     await expectReady(server.url);
   });
 
-  it('28: refuses it before it looks at the key', async () => {
+  it('28: refuses them before it checks the key', async () => {
     const answer = await apiOf(server.url).get('/user-interactions');
     expectError(answer, 403);
     expect(answer.body.message).toMatch(/HTTPS/);
@@ -112,7 +112,7 @@ describe('a service behind a proxy elsewhere', () => {
   });
   afterAll(() => server.stop());
 
-  it('39: does not believe anyone else that they received it over HTTPS', async () => {
+  it('39: does not trust HTTPS headers from anyone else', async () => {
     const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.1' };
     expectError(await apiOf(server.url, key).get('/user-interactions', headers), 403);
   });

@@ -12,7 +12,7 @@ import { countStored, everyRowOf, queryDatabase } from '../support/query-databas
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { untilStored } from '../support/until-stored.ts';
 
-/** Sending an upload again with its Idempotency-Key: row 26a. */
+/** Tests retrying an upload with its Idempotency-Key (row 26a of docs/api-behaviour.md). */
 
 let directUrl: string;
 let proxy: TcpProxy;
@@ -69,7 +69,7 @@ function expectSame(again: Answer, first: Answer) {
 }
 
 describe('the same upload with the same key', () => {
-  it('26a: is answered with the first answer again, under the first request id', async () => {
+  it('26a: gets the first answer again, under the first request id', async () => {
     const tag = newTag({ updated: '2026-01-02T00:00:00Z' });
     const records = [
       tag,
@@ -95,7 +95,7 @@ describe('the same upload with the same key', () => {
     expect(await everyRowOf(directUrl)).toEqual(before);
   });
 
-  it('26a: changes nothing that was changed since', async () => {
+  it('26a: does not undo later changes', async () => {
     const [tag, idempotencyKey] = [newTag(), randomUUID()];
     const first = await upload([tag], idempotencyKey);
     await api.upload('tags', [{ ...tag, name: 'renamed' }]);
@@ -113,7 +113,7 @@ describe('the same upload with the same key', () => {
     expectSame(await upload(records, idempotencyKey), first);
   });
 
-  it('26a: is refused again if it was refused, though by now it would be stored', async () => {
+  it('26a: fails again if it failed, though by now it would be stored', async () => {
     const [shop, idempotencyKey] = [newShop(), randomUUID()];
     const records = [newTransaction(shop.shop_id)];
     const first = await upload(records, idempotencyKey, api, 'transactions');
@@ -158,7 +158,7 @@ describe('the same upload with the same key', () => {
 });
 
 describe('another upload with the same key', () => {
-  it('26b: that differs in an unknown field alone is the same upload', async () => {
+  it('26b: that differs only in an unknown field is the same upload', async () => {
     const [tag, idempotencyKey] = [newTag(), randomUUID()];
     const first = await upload([tag], idempotencyKey);
     expectSame(await upload([{ ...tag, colour: 'green' }], idempotencyKey), first);
@@ -180,7 +180,7 @@ describe('another upload with the same key', () => {
 
   it('26a: with the same body for another type is 422, and writes nothing', async () => {
     const [id, idempotencyKey] = [randomUUID(), randomUUID()];
-    // Tags and keywords have the same columns: with the same id too, only the type differs.
+    // Tags and keywords have the same columns, so with the same id only the type differs.
     const record = { tag_id: id, keyword_id: id, name: 'vegan' };
     const first = await upload([record], idempotencyKey);
     expect(first.status).toBe(200);
@@ -199,7 +199,7 @@ describe('another upload with the same key', () => {
     expect(await stored(bodies[storedAt]!)).toBe(1);
   });
 
-  it('26a: of another organisation is its own', async () => {
+  it('26a: of another organisation is independent', async () => {
     const idempotencyKey = randomUUID();
     const answers = [
       await upload([newTag()], idempotencyKey),
@@ -210,7 +210,7 @@ describe('another upload with the same key', () => {
     expect(await receiptsOf(idempotencyKey, otherApi)).toHaveLength(1);
   });
 
-  it('26a: is taken once the key is forgotten, after 24 hours and no sooner', async () => {
+  it('26a: is accepted once the key has expired, after 24 hours and no sooner', async () => {
     const idempotencyKey = randomUUID();
     const age = (hours: number) =>
       queryDatabase(
@@ -230,7 +230,7 @@ describe('another upload with the same key', () => {
 });
 
 describe('keys', () => {
-  it.each([1, 255])('26a: one of %i characters is taken', async (length) => {
+  it.each([1, 255])('26a: one of %i characters is accepted', async (length) => {
     const [tag, idempotencyKey] = [newTag(), 'k'.repeat(length)];
     const first = await upload([tag], idempotencyKey);
     expect(first.status).toBe(200);
@@ -275,7 +275,7 @@ describe('keys', () => {
 describe('Idempotency-Replayed', () => {
   const replayed = ({ headers }: Answer) => headers.get('idempotency-replayed');
 
-  it('26a: is said of an answer that is wholly the kept one, whatever its status, and of no other', async () => {
+  it('26a: is set if the whole answer is the stored one, whatever its status, and otherwise not', async () => {
     for (const records of [[newTag()], [newTag(), badTag()], [badTag()]]) {
       const idempotencyKey = randomUUID();
       expect(replayed(await upload(records, idempotencyKey))).toBeNull();
@@ -290,7 +290,7 @@ describe('Idempotency-Replayed', () => {
 });
 
 describe('twins', () => {
-  it('26a: 30 at the same time to two processes, of 5 batches each: one answer, and each record is stored once', async () => {
+  it('26a: 30 concurrent requests to two processes, with 5 batches each: one answer, and each record is stored once', async () => {
     const idempotencyKey = randomUUID();
     const records = many(5_000, (at) => (at % 500 === 0 ? badTag() : newTag()));
     const other = await startBuiltServer({ DATABASE_URL: directUrl });
@@ -311,7 +311,7 @@ describe('twins', () => {
   });
 });
 
-it('26a: a body nested too deeply to be compared is refused or taken, and never a failure of ours', async () => {
+it('26a: a body nested too deeply to be compared is refused or accepted, and never an error of the service', async () => {
   const nested = (levels: number) =>
     `{"records":[{"tag_id":"${randomUUID()}","name":"x","note":${'['.repeat(levels)}${']'.repeat(levels)}}]}`;
   expect((await uploadText(nested(10), randomUUID())).status).toBe(200);
@@ -319,7 +319,7 @@ it('26a: a body nested too deeply to be compared is refused or taken, and never 
     expect([200, 400]).toContain((await uploadText(nested(levels), randomUUID())).status);
 });
 
-describe('an upload that was broken off', () => {
+describe('an interrupted upload', () => {
   const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
   const tags = () => many(5_000, () => newTag());
 
@@ -327,7 +327,7 @@ describe('an upload that was broken off', () => {
     ['never arrived', false],
     ['was carried out', true],
   ])(
-    '26a: by a COMMIT that %s: the retry finishes it, each batch as it was first',
+    '26a: by a COMMIT that %s: the retry finishes it, each batch with its first answer',
     async (_what, arrives) => {
       const [records, idempotencyKey] = [tags(), randomUUID()];
       loseCommit(proxy, 3, arrives);
@@ -341,7 +341,7 @@ describe('an upload that was broken off', () => {
       for (const [at, batch] of batchesOf(first).entries())
         if (batch.status === 200) expect(again.body.batches[at]).toEqual(batch);
       expect(await stored(records)).toBe(5_000);
-      // Where something was still to be stored, the answer is not wholly the kept one.
+      // If part of the upload still had to be stored, the response as a whole is not marked as replayed.
       expect(again.headers.get('idempotency-replayed')).toBe(arrives ? 'true' : null);
       const third = await upload(records, idempotencyKey);
       expectSame(third, again);

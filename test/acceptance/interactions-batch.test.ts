@@ -7,7 +7,7 @@ import { expectError } from '../support/expect-error.ts';
 import { many } from '../support/new-records.ts';
 import { listRejections } from '../support/rejections.ts';
 
-/** Interactions in batches: rows 100 and 101. */
+/** Tests batches of interactions (rows 100 and 101 of docs/api-behaviour.md). */
 
 const path = '/user-interactions/batch';
 const [shop, tag, student] = Array.from({ length: 3 }, () => randomUUID());
@@ -19,7 +19,7 @@ beforeAll(async () => {
   api = await organisation('acme');
 });
 
-/** An organisation with a shop, a tag that has the same id as another shop, and a student. */
+/** Creates an organisation with a shop, a tag and a student. */
 async function organisation(name: string): Promise<Api> {
   const made = apiOf(server.url, await server.createKey(name));
   await made.batch('shops', [{ shop_id: shop, name: 'Shop', region: 'GB' }]);
@@ -59,7 +59,7 @@ async function stored(from = api): Promise<Record<string, unknown>[]> {
 }
 
 describe('a batch', () => {
-  it('100: is answered like an upload, and what it stored is read back as sent, in the order sent', async () => {
+  it('100: is answered like an upload, and read back as sent, in the order sent', async () => {
     const one = await organisation('answered');
     const answer = await send([full(), short()], one);
     expect(answer.status).toBe(200);
@@ -82,7 +82,7 @@ describe('a batch', () => {
     expect(list.requests.map((one: { request_id: string }) => one.request_id)).toContain(body.request_id);
   });
 
-  it('100: names the id of each that is stored, in the order sent, and again to a retry and on the receipt', async () => {
+  it('100: returns the id of each stored one, in the order sent, and again for a retry and on the receipt', async () => {
     const one = await organisation('named');
     const records = Array.from({ length: 1_003 }, (_, at) => short({ event_timestamp: at + 1 }));
     records[1] = short({ item_id: randomUUID(), event_timestamp: 2 });
@@ -105,7 +105,7 @@ describe('a batch', () => {
     );
   });
 
-  it('100: may come one a line', async () => {
+  it('100: may be sent as lines', async () => {
     const one = await organisation('lines');
     const answer = await one.send(path, {
       method: 'POST',
@@ -126,7 +126,7 @@ describe('a batch', () => {
     expect(times.toReversed()).toEqual(records.map((each) => each.event_timestamp));
   });
 
-  it('100: may hold 5,000 and no more', async () => {
+  it('100: may have 5,000 and no more', async () => {
     const one = await organisation('most');
     const records = Array.from({ length: 5_001 }, () => short());
     expectError(await send(records, one), 400, ['records']);
@@ -136,7 +136,7 @@ describe('a batch', () => {
     expectError(await one.post(path, full()), 400, ['records']);
   });
 
-  it('100: stores every way in which an interaction can be written', async () => {
+  it('100: stores every valid form of an interaction', async () => {
     const one = await organisation('written');
     const written = [
       full({ event_timestamp: 1_700_000_000_123 }),
@@ -148,12 +148,12 @@ describe('a batch', () => {
     expect(found).toMatchObject([written[0], written[1], { ...full() }]);
   });
 
-  it('100: answers for each that failed, and stores the others', async () => {
+  it('100: reports each failed one, and stores the others', async () => {
     const one = await organisation('in-part');
     const records = [
       full({ item_id: randomUUID() }),
       full({ student_id: randomUUID(), item_id: randomUUID() }),
-      // The id of a shop, but a tag is asked for.
+      // The id belongs to a shop, but the item type is TAG.
       full({ item_type: 'TAG' }),
       full({ item_type: 'PLACE' }),
       full({ event_timestamp: 'yesterday', source: 'service' }),
@@ -192,12 +192,12 @@ describe('a batch', () => {
     expect(await listRejections(fresh)).toHaveLength(2);
   });
 
-  it('100: names unknown fields in its warnings', async () => {
+  it('100: lists unknown fields in its warnings', async () => {
     const { warnings } = dataOf(await send([full({ shoe_size: 43 })]));
     expect(warnings).toMatchObject([{ code: 'unknown_field', field: 'shoe_size', count: 1 }]);
   });
 
-  it('101: needs the permission to record interactions, and no other', async () => {
+  it('101: needs only the permission to record interactions', async () => {
     const reader = apiOf(server.url, await server.createKey('acme', 'data:write', 'interactions:read'));
     const refused = await send([full()], reader);
     expect([refused.status, refused.body.permission]).toEqual([403, 'interactions:write']);
@@ -213,7 +213,7 @@ describe('a batch', () => {
 });
 
 describe('a dry run', () => {
-  it('101: says what would become of each, and stores nothing', async () => {
+  it('101: predicts the outcome of each, and stores nothing', async () => {
     const one = await organisation('rehearsed');
     const records = [full(), full({ item_id: randomUUID() }), full({ platform: 'TV' })];
     const rehearsed = await one.post(`${path}?dry_run=true`, { records });
@@ -246,7 +246,7 @@ describe('an Idempotency-Key', () => {
     expect(await listRejections(one)).toHaveLength(1);
   });
 
-  it('101: twins at the same time store each batch once', async () => {
+  it('101: concurrent duplicates store each batch once', async () => {
     const one = await organisation('twins');
     const records = Array.from({ length: 2_000 }, (_, at) => short({ event_timestamp: at + 1 }));
     const key = { 'idempotency-key': 'twins' };

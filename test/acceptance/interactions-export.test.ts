@@ -19,13 +19,13 @@ import {
   tag,
 } from './recorded-interactions.ts';
 
-/** Interactions by when they happened, and all of them at once: rows 104 and 105. */
+/** Tests reading interactions by event time, and in one export (rows 104 and 105 of docs/api-behaviour.md). */
 
 describe('times of the event', () => {
   const eventOf = (at: number) => new Date((1_700_000_000 - at) * 1_000).toISOString();
   const secondsOf = (one: Interaction) => Number(one.event_timestamp);
 
-  it('104: event_from includes its instant, and event_to does not', async () => {
+  it('104: event_from is inclusive, and event_to is exclusive', async () => {
     const [event_from, event_to] = [eventOf(15), eventOf(5)];
     const [first, end] = [1_700_000_000 - 15, 1_700_000_000 - 5];
     expect(idsOf(await list({ event_from }))).toEqual(newestFirst((one) => secondsOf(one) >= first));
@@ -47,7 +47,7 @@ describe('times of the event', () => {
     }
   });
 
-  it('104: an event is found by when it happened, however that was written', async () => {
+  it('104: an event is found by its time, however that was written', async () => {
     const user_id = randomUUID();
     const written = [
       '2001-02-03T05:05:06.000007+01:00',
@@ -77,7 +77,7 @@ describe('an export', () => {
   const exported = (query: Record<string, string> = {}, from = api) =>
     from.get(`/user-interactions?${new URLSearchParams(query)}`, lines);
 
-  it('105: gives all that match, newest received first, a line each, as they are listed', async () => {
+  it('105: returns all matches, newest received first, one per line, as in the list', async () => {
     const answer = await exported();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
@@ -95,12 +95,12 @@ describe('an export', () => {
     expect(linesOf(await exported({ cursor }))).toEqual(all.slice(10));
   });
 
-  it('105: of nothing is empty, and of another organisation holds nothing', async () => {
+  it('105: of nothing is empty, and contains nothing of another organisation', async () => {
     expect(linesOf(await exported({ item_id: randomUUID() }))).toEqual([]);
     expect(linesOf(await exported({}, otherApi))).toHaveLength(1);
   });
 
-  it('105: takes no limit', async () => {
+  it('105: accepts no limit', async () => {
     expectError(await exported({ limit: '5' }), 400, ['limit']);
   });
 
@@ -115,7 +115,7 @@ describe('an export', () => {
     expect(linesOf(await exported({}, third))).toHaveLength(counts.created);
   });
 
-  it('105: of thousands leaves none out and gives none twice', async () => {
+  it('105: of thousands returns each exactly once', async () => {
     const records = Array.from({ length: 2_500 }, (_, at) => ({ ...fieldsOf(1), event_timestamp: at + 1 }));
     const fourth = apiOf(server.url, await server.createKey('fourth'));
     await fourth.batch('shops', [{ shop_id: shop, name: 'Shop', region: 'GB' }]);

@@ -19,7 +19,7 @@ import {
   tag,
 } from './recorded-interactions.ts';
 
-/** Reading interactions back, one by its id or many by what they have in common: row 35. */
+/** Tests reading a single interaction by id, or many by filters (row 35 of docs/api-behaviour.md). */
 
 describe('one interaction', () => {
   it('35: is read back by its id exactly as it was answered', async () => {
@@ -32,7 +32,7 @@ describe('one interaction', () => {
     expect(status).toBe(200);
   });
 
-  it('19: of another organisation is answered as one that does not exist', async () => {
+  it('19: of another organisation gets the same answer as a missing one', async () => {
     const [foreign, absent] = [recorded[3]!.interaction_id, randomUUID()].map(
       (id) => `/user-interactions/${id}`,
     );
@@ -42,17 +42,17 @@ describe('one interaction', () => {
   });
 
   it.each(['x', '123', `${randomUUID()}0`, '%20', '__proto__', "'%20or%20true--"])(
-    '35: with the malformed id %j is not there',
+    '35: with the malformed id %j is not found',
     async (id) => {
       expectError(await api.get(`/user-interactions/${id}`), 404);
     },
   );
 
-  it('35: with an id of 500 characters is not there', async () => {
+  it('35: with an id of 500 characters is not found', async () => {
     expectError(await api.get(`/user-interactions/${'x'.repeat(500)}`), 404);
   });
 
-  it('27d: takes no parameters', async () => {
+  it('27d: accepts no parameters', async () => {
     expectError(await api.get(`/user-interactions/${recorded[0]!.interaction_id}?fields=all`), 400, [
       'fields',
     ]);
@@ -60,13 +60,13 @@ describe('one interaction', () => {
 });
 
 describe('the list', () => {
-  it('35: gives all of the organisation, newest received first, each as it was answered', async () => {
+  it('35: returns all of the organisation, newest received first, each as it was answered', async () => {
     const { status, body } = await list();
     expect(status).toBe(200);
     expect(body).toEqual({ interactions: recorded.toReversed(), next_cursor: null });
   });
 
-  it('19: gives nothing of another organisation', async () => {
+  it('19: returns nothing of another organisation', async () => {
     expect(idsOf(await list({}, otherApi))).toHaveLength(1);
     expect(idsOf(await list({ user_id: 'visitor & co+1' }, otherApi))).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe('the list', () => {
     ['item_type', 'TAG'],
     ['item_type', 'SHOP'],
     ['source', 'SERVICE'],
-  ] as [string, string][])('35: %s = %s finds what has it, and nothing else', async (field, value) => {
+  ] as [string, string][])('35: %s = %s finds its matches, and nothing else', async (field, value) => {
     const expected = newestFirst((one) => one[field] === value);
     expect(expected.length).toBeGreaterThan(0);
     expect(expected.length).toBeLessThan(recorded.length);
@@ -93,13 +93,13 @@ describe('the list', () => {
   });
 
   it.each(['student_id', 'item_id', 'recommendation_id'])(
-    '35: %s that nothing has finds nothing',
+    '35: %s without matches finds nothing',
     async (field) => {
       expect(idsOf(await list({ [field]: randomUUID() }))).toEqual([]);
     },
   );
 
-  it('35: ids may be asked for in capitals', async () => {
+  it('35: ids may be given in capitals', async () => {
     expect(idsOf(await list({ item_id: tag!.toUpperCase() }))).toEqual(
       newestFirst((one) => one.item_id === tag),
     );
@@ -122,7 +122,7 @@ describe('the list', () => {
 });
 
 describe('times of receipt', () => {
-  it('35: from includes its instant, and to does not', async () => {
+  it('35: from is inclusive, and to is exclusive', async () => {
     const [from, to] = [recorded[5]!.created, recorded[15]!.created];
     expect(idsOf(await list({ from }))).toEqual(newestFirst((one) => one.created >= from));
     expect(idsOf(await list({ to }))).toEqual(newestFirst((one) => one.created < to));
@@ -132,7 +132,7 @@ describe('times of receipt', () => {
     expect(idsOf(await list({ from: to, to: from }))).toEqual([]);
   });
 
-  it('35: an instant may carry an offset, or microseconds', async () => {
+  it('35: an instant may have an offset, or microseconds', async () => {
     const from = recorded[5]!.created;
     const abroad = new Date(Date.parse(from) + 3_600_000).toISOString().replace('Z', '+01:00');
     expect(idsOf(await list({ from: abroad }))).toEqual(newestFirst((one) => one.created >= from));
@@ -165,7 +165,7 @@ describe('pages', () => {
     return pages;
   }
 
-  it.each([1, 5, 8, 24, 1_000])('35: of %i lead to the end without gaps or repeats', async (limit) => {
+  it.each([1, 5, 8, 24, 1_000])('35: of %i reach the end without gaps or repeats', async (limit) => {
     const to = new Date().toISOString();
     const pages = await allPages({ limit: String(limit), to });
     expect(pages.flat()).toEqual(newestFirst());
@@ -173,7 +173,7 @@ describe('pages', () => {
     for (const page of pages.slice(0, -1)) expect(page).toHaveLength(limit);
   });
 
-  it('35: keep to the filter and the times', async () => {
+  it('35: respect the filter and the times', async () => {
     const [from, to] = [recorded[3]!.created, recorded[20]!.created];
     const pages = await allPages({ limit: '2', interaction_type: 'SHARE', from, to });
     const matches = (one: Interaction) =>
@@ -181,7 +181,7 @@ describe('pages', () => {
     expect(pages.flat()).toEqual(newestFirst(matches));
   });
 
-  it('35: are not disturbed by what is received meanwhile', async () => {
+  it('35: are not affected by new interactions', async () => {
     const before = newestFirst();
     const pages = await allPages({ limit: '5' }, async () => {
       recorded.push(await record(fieldsOf(recorded.length)));
@@ -190,7 +190,7 @@ describe('pages', () => {
     expect(idsOf(await list())).toEqual(newestFirst());
   });
 
-  it('35: hold 100 unless asked otherwise', async () => {
+  it('35: have 100 by default', async () => {
     const user_id = randomUUID();
     const fields = { ...fieldsOf(1), user_id };
     await Promise.all(Array.from({ length: 101 }, () => api.post('/user-interactions', fields)));
@@ -238,7 +238,7 @@ describe('parameters', () => {
     expectError(await api.get('/user-interactions?source=SERVICE&source=x'), 400, ['source']);
   });
 
-  it('27d: every wrong one is named', async () => {
+  it('27d: every wrong one is listed', async () => {
     expectError(await api.get('/user-interactions?limit=0&cursor=x&colour=red'), 400, [
       'limit',
       'cursor',

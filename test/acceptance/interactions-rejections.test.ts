@@ -11,7 +11,7 @@ import {
   summariseRejections,
 } from '../support/rejections.ts';
 
-/** Interactions whose item or student arrives later: rows 102 and 103. */
+/** Tests interactions whose item or student arrives later (rows 102 and 103 of docs/api-behaviour.md). */
 
 let server: SharedServer;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 let organisations = 0;
-/** An organisation, and an interaction with a shop that it does not have yet. */
+/** Creates an organisation, and an interaction that refers to a shop that the organisation does not have yet. */
 async function late() {
   const api = apiOf(server.url, await server.createKey(`late-${++organisations}`));
   const [shop, student] = [randomUUID(), randomUUID()];
@@ -45,7 +45,7 @@ const expectMissing = (answer: Answer) => expectError(answer, 400, ['student_id'
 const missing = (field: string) => ({ field, code: 'reference_not_found' });
 
 describe('from either address', () => {
-  it('102: is kept, replayed once what it refers to is there, and has its own time then', async () => {
+  it('102: is kept, replayed once its references exist, and then has its own time', async () => {
     const { api, interaction, arrive } = await late();
     const single = await record(api, { ...interaction, city: 'Leeds', shoe_size: 43 });
     expectError(single, 400, ['student_id', 'item_id']);
@@ -85,7 +85,7 @@ describe('from either address', () => {
     expect(await stored(api)).toHaveLength(2);
   });
 
-  it('102: comes after the records that it refers to in one and the same replay', async () => {
+  it('102: comes after the records that it refers to in the same replay', async () => {
     const { api, interaction } = await late();
     const [shop, offer] = [randomUUID(), randomUUID()];
     const offers = [
@@ -100,13 +100,13 @@ describe('from either address', () => {
     expect(await stored(api)).toHaveLength(1);
   });
 
-  it('102: is not kept where it is wrong in itself and was sent alone', async () => {
+  it('102: is not kept if it is invalid and was sent alone', async () => {
     const { api, interaction } = await late();
     expectError(await record(api, { ...interaction, platform: 'TV' }), 400, ['platform']);
     expect(await listRejections(api)).toEqual([]);
   });
 
-  it('102: is counted among what is open, and can be discarded', async () => {
+  it('102: is counted as open, and can be discarded', async () => {
     const { api, interaction, arrive } = await late();
     await arrive();
     await api.post('/user-interactions/batch', { records: [interaction] });
@@ -148,7 +148,7 @@ describe('with an Idempotency-Key', () => {
     expect(await stored(api)).toHaveLength(1);
   });
 
-  it('103: that was replayed is found by whoever sends it again, and not stored twice', async () => {
+  it('103: that was replayed is found by a retry, and not stored twice', async () => {
     const { api, interaction, arrive } = await late();
     expectMissing(await record(api, interaction, 'key'));
     await arrive();
@@ -159,7 +159,7 @@ describe('with an Idempotency-Key', () => {
     expectError(await record(api, { ...interaction, city: 'Leeds' }, 'key'), 422);
   });
 
-  it('103: may be put right under the same key, for nothing was stored yet', async () => {
+  it('103: may be corrected under the same key, because nothing was stored yet', async () => {
     const { api, interaction, arrive } = await late();
     await arrive();
     expectError(await record(api, { ...interaction, item_id: randomUUID() }, 'key'), 400, ['item_id']);

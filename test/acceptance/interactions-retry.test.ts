@@ -6,7 +6,10 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 
-/** Sending an interaction again: row 34. How often one was stored is told by the list, through a user of its own. */
+/**
+ * Tests retrying an interaction (row 34 of docs/api-behaviour.md). Each test uses its own user, and counts the stored
+ * interactions in the list.
+ */
 
 let server: BuiltServer;
 let api: Api;
@@ -50,7 +53,7 @@ it('34: without a key, the same body twice is two interactions', async () => {
   expect(await countOf(interaction)).toBe(2);
 });
 
-it('34: the same body with the same key gives the first answer again, and is stored once', async () => {
+it('34: the same body with the same key gets the first answer again, and is stored once', async () => {
   const [interaction, key] = [
     newInteraction({ platform: 'WEB', event_timestamp: '2026-03-14T10:00:00+01:00' }),
     randomUUID(),
@@ -64,7 +67,7 @@ it('34: the same body with the same key gives the first answer again, and is sto
   expect(await countOf(interaction)).toBe(1);
 });
 
-it('34: neither the order of the keys nor the spaces between them make another body', async () => {
+it('34: the order of members and spaces make no difference', async () => {
   const [interaction, key] = [newInteraction({ note: { b: [1, { d: 1, c: 2 }], a: 1 } }), randomUUID()];
   const first = await record(interaction, key);
   expect(first.status).toBe(201);
@@ -100,7 +103,7 @@ it('34: a body that differs in an unknown field is the same', async () => {
   expect(await countOf(interaction)).toBe(1);
 });
 
-it('34: many at the same time with one key and one body are one interaction', async () => {
+it('34: many concurrent requests with one key and one body are one interaction', async () => {
   const [interaction, key] = [newInteraction(), randomUUID()];
   const answers = await Promise.all(Array.from({ length: 12 }, () => record(interaction, key)));
   expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(201));
@@ -108,7 +111,7 @@ it('34: many at the same time with one key and one body are one interaction', as
   expect(await countOf(interaction)).toBe(1);
 });
 
-it('34: of two bodies at the same time with one key, one is stored and the other is 422', async () => {
+it('34: of two concurrent bodies with one key, one is stored and the other is 422', async () => {
   const [interaction, key] = [newInteraction(), randomUUID()];
   const bodies = [interaction, { ...interaction, city: 'Leeds' }];
   const answers = await Promise.all(bodies.map((body) => record(body, key)));
@@ -116,7 +119,7 @@ it('34: of two bodies at the same time with one key, one is stored and the other
   expect(await countOf(interaction)).toBe(1);
 });
 
-it('34: what failed is not remembered: the same key may be used again, for the same body or another', async () => {
+it('34: a failure is not remembered: the same key may be used again, for the same body or another', async () => {
   const [later, key] = [{ tag_id: randomUUID(), name: 'later' }, randomUUID()];
   const interaction = newInteraction({ item_id: later.tag_id });
   expectError(await record(interaction, key), 400, ['item_id']);
@@ -126,7 +129,7 @@ it('34: what failed is not remembered: the same key may be used again, for the s
   expect(await countOf(interaction)).toBe(1);
 });
 
-it('34: each organisation has keys of its own', async () => {
+it('34: each organisation has its own keys', async () => {
   const [interaction, key] = [newInteraction(), randomUUID()];
   const [mine, theirs] = [
     await record(interaction, key),
@@ -143,7 +146,7 @@ it('34: keys that differ only in case are two keys', async () => {
   expect(await countOf(interaction)).toBe(2);
 });
 
-it.each([1, 255])('34: a key of %i characters is taken', async (length) => {
+it.each([1, 255])('34: a key of %i characters is accepted', async (length) => {
   const [interaction, key] = [newInteraction(), 'k'.repeat(length)];
   const answers = [await record(interaction, key), await record(interaction, key)];
   expect(answers.map(({ status }) => status)).toEqual([201, 201]);

@@ -9,13 +9,13 @@ import { many, newTag } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { countWaiting, queryDatabase } from '../support/query-database.ts';
 
-/** Idempotency-Keys that several clients, processes or transactions use at the same time. */
+/** Tests several clients, processes or transactions that use the same Idempotency-Keys at the same time. */
 
 let servers: BuiltServer[];
 let databaseUrl: string;
 const tag = newTag();
 beforeAll(async () => {
-  // What waits for a lock goes on waiting, however slow the machine.
+  // With this timeout, a request that waits for a lock does not time out even on a slow machine.
   const env = { DATABASE_TIMEOUT_MS: '120000' };
   const first = await startBuiltServer(env);
   ({ databaseUrl } = first);
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-/** The same organisation at both processes. */
+/** Returns the same organisation's API in both processes. */
 async function newOrganisation(slug: string): Promise<[Api, Api]> {
   const key = await (servers[0] as BuiltServer).createKey(slug);
   const [first, second] = servers.map(({ url }) => apiOf(url, key)) as [Api, Api];
@@ -38,7 +38,7 @@ const record = (api: Api, user_id: string, key: string) =>
 it('34: the same keys from several clients at two processes: each is stored once, and all answers are equal', async () => {
   const apis = await newOrganisation('acme');
   const users = many(60, (at) => `user-${at}`);
-  // Each client sends them in another order.
+  // Every other client sends the keys in the opposite order.
   const clients = many(6, (client) => async () => {
     const order = users.toSorted((a, b) => (client % 2 === 0 ? 1 : -1) * a.localeCompare(b));
     const api = apis[client % 2] as Api;
@@ -61,7 +61,7 @@ it('34: a key that another transaction holds delays nobody else', { timeout: 60_
     databaseUrl,
     `select organisation_id from organisations where slug = 'waiting'`,
   );
-  // More than the writer has connections, and fewer than a pooler in the tests has.
+  // Hold more keys than the writer has connections, but fewer than the pooler has in the tests.
   const held = many(4, (at) => `held-${at}`);
   const holder = new pg.Client({ connectionString: databaseUrl });
   await holder.connect();
@@ -75,7 +75,7 @@ it('34: a key that another transaction holds delays nobody else', { timeout: 60_
   const waiting = [];
   for (const [at, key] of held.entries()) {
     waiting.push(record(api, key, key).finally(() => answered++));
-    // One after another, so that they do not share a flush.
+    // The requests are sent one after another, so that they do not share a flush.
     await expect.poll(() => countWaiting(databaseUrl), { timeout: 30_000 }).toBe(at + 1);
   }
   const others = await Promise.all(

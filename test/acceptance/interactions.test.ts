@@ -6,7 +6,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 
-/** Recording an interaction: the resource's fields, what it refers to, and what is answered. Rows 29 to 33. */
+/** Tests recording an interaction: its fields, its references and its response (rows 29 to 33 of docs/api-behaviour.md). */
 
 let server: SharedServer;
 let api: Api;
@@ -67,7 +67,7 @@ async function expectRefused(fields: object, field: string, code: string) {
 }
 
 describe('the created object', () => {
-  it('33: has an id of its own, every field as sent, and when it was received; no more, no less', async () => {
+  it('33: has its own id, every field as sent, and the time of receipt; no more, no less', async () => {
     const sent = {
       interaction_type: 'DISCOUNT_CODE',
       user_id: 'visitor-1',
@@ -94,7 +94,7 @@ describe('the created object', () => {
     expect(Date.parse(created)).toBeLessThanOrEqual(Date.now());
   });
 
-  it('33: has null where a field was omitted', async () => {
+  it('33: has null for an omitted field', async () => {
     const { status, body } = await record();
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -118,7 +118,7 @@ describe('the created object', () => {
     await expectRecorded(capitals, { item_id: ours.SHOP, recommendation_id: id });
   });
 
-  it('8: names a field that is not of the resource, and ignores it', async () => {
+  it('8: names an unknown field, and ignores it', async () => {
     const { status, body } = await record({ platfrom: 'WEB' });
     expect(status).toBe(201);
     expect(body.warnings).toMatchObject([{ field: 'platfrom', count: 1 }]);
@@ -201,7 +201,7 @@ describe('fields', () => {
     await expectRefused({ [field]: value }, field, code);
   });
 
-  it('Interaction: every bad field is named, five at most', async () => {
+  it('Interaction: every bad field is listed, at most five', async () => {
     const bad = {
       interaction_type: 1,
       user_id: 1,
@@ -219,12 +219,12 @@ describe('fields', () => {
     expectError(await api.post('/user-interactions', body), 400, ['body']);
   });
 
-  it('Interaction: what is wrapped in records is refused, and told so', async () => {
+  it('Interaction: a body wrapped in records is refused with a hint', async () => {
     const required = ['records', 'interaction_type', 'item_type', 'item_id', 'event_timestamp'];
     expectError(await api.post('/user-interactions', { records: [minimal()] }), 400, required);
   });
 
-  it('Interaction: what is refused says nothing of what was sent, and stores nothing', async () => {
+  it('Interaction: a refusal repeats nothing of the body, and stores nothing', async () => {
     const secret = 'sent-in-confidence';
     const answer = await record({ interaction_type: secret, platform: secret, item_id: secret });
     expectError(answer, 400, ['interaction_type', 'item_id', 'platform']);
@@ -232,18 +232,18 @@ describe('fields', () => {
   });
 });
 
-describe('what an interaction refers to', () => {
-  it.each(kinds)('30: an item of kind %s that exists is taken, deleted or not', async (item_type) => {
+describe('the references of an interaction', () => {
+  it.each(kinds)('30: an existing item of kind %s is accepted, deleted or not', async (item_type) => {
     await expectRecorded({ item_type, item_id: ours[item_type] });
     await expectRecorded({ item_type, item_id: deleted[item_type] });
   });
 
-  it.each(kinds)('30: an item of kind %s that does not exist is refused', async (item_type) => {
+  it.each(kinds)('30: a missing item of kind %s is refused', async (item_type) => {
     await expectRefused({ item_type, item_id: randomUUID() }, 'item_id', 'reference_not_found');
   });
 
   it.each(kinds)(
-    '19: an item of kind %s of another organisation is answered as one that does not exist',
+    '19: an item of kind %s of another organisation gets the same answer as a missing one',
     async (item_type) => {
       const [foreign, absent] = [
         await record({ item_type, item_id: theirs[item_type] }),
@@ -258,7 +258,7 @@ describe('what an interaction refers to', () => {
   const wrongKinds = kinds.flatMap((named) =>
     kinds.filter((is) => is !== named).map((is) => ({ named, is })),
   );
-  it.each(wrongKinds)('30: an item of kind $is is no $named', async ({ named, is }) => {
+  it.each(wrongKinds)('30: an item of kind $is is not a $named', async ({ named, is }) => {
     await expectRefused({ item_type: named, item_id: ours[is] }, 'item_id', 'reference_not_found');
   });
 
@@ -268,7 +268,7 @@ describe('what an interaction refers to', () => {
     await expectRefused({ student_id: ours.SHOP }, 'student_id', 'reference_not_found');
   });
 
-  it('19: a student of another organisation is answered as one that does not exist', async () => {
+  it('19: a student of another organisation gets the same answer as a missing one', async () => {
     const [foreign, absent] = [
       await record({ student_id: theirs.student }),
       await record({ student_id: randomUUID() }),
@@ -295,7 +295,7 @@ describe('event_timestamp', () => {
     '2026-03-14T09:26:53.589793238+02:00',
     '2026-03-14T09:26:53',
     '9999-12-31T23:59:59.999Z',
-  ])('31: %j is taken, and returned as sent', async (event_timestamp) => {
+  ])('31: %j is accepted, and returned as sent', async (event_timestamp) => {
     const { status, body } = await record({ event_timestamp });
     expect({ status, sent: body.event_timestamp }).toEqual({ status: 201, sent: event_timestamp });
     const { body: read } = await api.get(`/user-interactions/${body.interaction_id}`);
@@ -320,7 +320,7 @@ describe('event_timestamp', () => {
     await expectRefused({ event_timestamp }, 'event_timestamp', 'invalid_format');
   });
 
-  it('31: a number that is beyond all bounds is refused', async () => {
+  it('31: a number beyond all limits is refused', async () => {
     const body = JSON.stringify(minimal({ event_timestamp: 1 })).replace(':1}', ':1e400}');
     const headers = { 'content-type': 'application/json' };
     expectError(await api.send('/user-interactions', { method: 'POST', headers, body }), 400, [

@@ -11,7 +11,7 @@ import { countStored, queryDatabase } from '../support/query-database.ts';
 import { type ResidentCommands, startResidentCommands } from '../support/resident-commands.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** A key from the day it is issued to the day it ends, and an organisation that is stopped for a while. */
+/** Tests a key from issue to expiry, and an organisation that is suspended temporarily. */
 
 interface ListedKey {
   readonly key_id: string;
@@ -40,7 +40,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** In a process of its own, for what it prints to people and how it ends. */
+/** Runs the command in a separate process, to check its output and exit code. */
 const attempt = (...args: string[]) => runCommand(args, { DATABASE_URL: server.databaseUrl });
 const issue = async (organisation: string, ...flags: string[]): Promise<{ key: string; key_id: string }> =>
   JSON.parse(await commands.run('keys', 'issue', '--organisation', organisation, '--json', ...flags));
@@ -50,7 +50,10 @@ const listed = async (keyId: string): Promise<ListedKey> => {
 };
 const use = async (key: string) => (await apiOf(server.url, key).get('/user-interactions')).status;
 
-/** A key that was used and ends soon. Where the machine is so slow that it has ended before, the next one lasts longer. */
+/**
+ * Returns a key that has been used and expires soon. If the machine is so slow that the key has already expired, tries
+ * a longer lifetime.
+ */
 async function usedBeforeItsEnd(
   issueFor: (seconds: number) => ReturnType<typeof issue>,
 ): ReturnType<typeof issue> {
@@ -102,7 +105,7 @@ describe('an expiry', () => {
   );
 });
 
-it('the list can be of the keys that expire soon, or that were never used', async () => {
+it('the list can be filtered by keys that expire soon, or that were never used', async () => {
   await commands.run('organisations', 'create', 'tidy');
   const soon = await issue('tidy', '--expires', '20d');
   const later = await issue('tidy', '--expires', '40d');
@@ -129,8 +132,8 @@ it('the list can be of the keys that expire soon, or that were never used', asyn
   expect(wrong.stderr).toMatch(/"soon" is not a period; .*7d/);
 });
 
-describe('what is kept of a key', () => {
-  it('is its label, its creator and its dates', async () => {
+describe('the stored details of a key', () => {
+  it('are its label, its creator and its dates', async () => {
     const before = Date.now();
     const { key_id } = await issue('acme', '--label', 'nightly export', '--scope', 'data:read');
     const { created_at, ...rest } = await listed(key_id);
@@ -153,14 +156,14 @@ describe('what is kept of a key', () => {
     expect(stdout).toMatch(new RegExp(`^${key_id}\t.*nightly export`, 'm'));
   });
 
-  it('is listed on one line, whatever the label', async () => {
+  it('are listed on one line, whatever the label', async () => {
     await attempt('keys', 'issue', '--organisation', 'acme', '--label', 'two\nlines\tand more');
     const keys: ListedKey[] = JSON.parse(await commands.run('keys', 'list', '--json'));
     const lines = (await commands.run('keys', 'list')).trim().split('\n');
     expect(lines).toHaveLength(1 + keys.length);
   });
 
-  it('is when it was last used, written once for many uses, and not for one that was refused', async () => {
+  it('include its last use, written once for many uses, and not for a refused one', async () => {
     const [{ key, key_id }, refused] = [await issue('acme'), await issue('acme')];
     await commands.run('keys', 'revoke', refused.key_id);
     const before = Date.now();
@@ -170,7 +173,7 @@ describe('what is kept of a key', () => {
     const first = (await lastUsed())!;
     expect(Date.parse(first)).toBeGreaterThanOrEqual(before - 1);
     expect(Date.parse(first)).toBeLessThanOrEqual(Date.now());
-    // Longer than the process waits between two looks at the database.
+    // This loop takes longer than the process's polling interval.
     for (const end = Date.now() + 5_000; Date.now() < end; await sleep(250)) expect(await use(key)).toBe(200);
     expect(await lastUsed()).toBe(first);
     expect((await listed(refused.key_id)).last_used_at).toBeNull();
@@ -178,7 +181,7 @@ describe('what is kept of a key', () => {
 });
 
 describe('a successor', () => {
-  it('has the permissions and the label of its predecessor, which ends after the grace', async () => {
+  it('has the permissions and the label of its predecessor, which expires after the grace', async () => {
     const old = await issue('acme', '--label', 'till', '--scope', 'data:write:tags', '--expires', '30d');
     const rotated = JSON.parse(await commands.run('keys', 'rotate', old.key_id, '--grace', '1h', '--json'));
     expect(rotated).toMatchObject({ key: expect.stringMatching(/^intake_/), successor_of: old.key_id });
@@ -199,14 +202,14 @@ describe('a successor', () => {
     }
   });
 
-  it('does not lengthen the life of a key that was to end sooner', async () => {
+  it('does not extend a key that expires sooner', async () => {
     const { key_id } = await issue('acme', '--expires', '1h');
     const { expires_at } = await listed(key_id);
     await commands.run('keys', 'rotate', key_id, '--grace', '24h');
     expect((await listed(key_id)).expires_at).toBe(expires_at);
   });
 
-  it('ends when it is given an end, and without one the command says that it never does', async () => {
+  it('expires if it is given an expiry, and otherwise the command states that it never does', async () => {
     const { key_id } = await issue('acme', '--expires', '30d');
     const { stdout } = await attempt('keys', 'rotate', key_id);
     expect(stdout).toMatch(
@@ -222,7 +225,7 @@ describe('a successor', () => {
     expect(past.stderr).toContain('2020-01-01');
   });
 
-  it('takes over within seconds where there is no grace', async () => {
+  it('replaces it within seconds without a grace', async () => {
     const old = await issue('acme');
     expect(await use(old.key)).toBe(200);
     const { key } = JSON.parse(await commands.run('keys', 'rotate', old.key_id, '--grace', '0s', '--json'));
@@ -230,7 +233,7 @@ describe('a successor', () => {
     await expect.poll(() => use(old.key)).toBe(401);
   });
 
-  it('is not issued for a key that has ended', async () => {
+  it('is not issued for an expired key', async () => {
     const { key_id } = await issue('acme');
     await commands.run('keys', 'revoke', key_id);
     const { exitCode, stderr } = await attempt('keys', 'rotate', key_id);
@@ -248,7 +251,7 @@ describe('a suspended organisation', () => {
     ['an unknown address', (api) => api.get('/nowhere')],
   ];
 
-  it('is answered 403 within seconds, by every key of it, and is back as soon', async () => {
+  it('gets 403 within seconds, with every key, and works again as quickly', async () => {
     const keys = [await server.createKey('paused'), await server.createKey('paused', 'data:read')];
     const other = await server.createKey('busy');
     const revoked = await issue('paused');
@@ -283,7 +286,7 @@ describe('a suspended organisation', () => {
     expect(await countStored(server.databaseUrl, 'tags', 'tag_id', [tag.tag_id])).toBe(0);
   });
 
-  it('is listed as such, from the first time it was suspended', async () => {
+  it('is listed as such, since the first time it was suspended', async () => {
     await server.createKey('listed');
     const suspendedAt = async () => {
       const all: { slug: string; suspended_at: string | null }[] = JSON.parse(

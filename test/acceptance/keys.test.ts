@@ -10,7 +10,7 @@ import { expectInTime } from '../support/in-time.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Who may do what: the specification's Authentication, and rows 28, 29 and 36 to 38. */
+/** Tests permissions: the specification's Authentication section, and rows 28, 29 and 36 to 38 of docs/api-behaviour.md. */
 
 const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 const types = Object.keys(description.paths)
@@ -21,7 +21,7 @@ let server: BuiltServer;
 let key: string;
 let database: pg.Client;
 beforeAll(async () => {
-  server = await startBuiltServer({ BODY_BYTES_MAX: '10000' });
+  server = await startBuiltServer({ BODY_BYTES_MAX: '10000', LAKE_URL: 'file:///nowhere' });
   key = await server.createKey('acme');
   await server.run('organisations', 'set-report', 'acme', 'on');
   database = new pg.Client({ connectionString: server.databaseUrl });
@@ -32,7 +32,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A key that is well-formed to the last character, and of another installation. */
+/** Returns a well-formed key that another installation issued. */
 async function foreignKey(): Promise<{ key: string; key_id: string }> {
   const env = { DATABASE_URL: await createTestDatabase() };
   await runCommand(['organisations', 'create', 'acme'], env);
@@ -47,7 +47,7 @@ function expectUnauthorised(answer: Answer) {
   expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
 }
 
-/** Every operation that asks for a key, with a request that gets past the permission and stores nothing. */
+/** Every operation that needs a key. Each has a request that passes the permission check and stores nothing. */
 const operations: { name: string; needs: string; call: (api: Api) => Promise<Answer> }[] = [
   ...types.map((type) => ({
     name: `upload of ${type}`,
@@ -72,6 +72,7 @@ const operations: { name: string; needs: string; call: (api: Api) => Promise<Ans
     },
   ]),
   { name: 'reading the report', needs: 'data:read', call: (api) => api.get('/v1/reports/recommendations') },
+  { name: 'reading the lake', needs: 'data:read', call: (api) => api.get('/v1/lake') },
   { name: 'reading changes', needs: 'data:read', call: (api) => api.get('/v1/changes?types=tags') },
   {
     name: 'recording an interaction',
@@ -119,7 +120,7 @@ describe('a key that is missing or invalid', () => {
     return text.slice(0, at) + text[at + 1] + text[at] + text.slice(at + 2);
   }
 
-  it('36: one that is well-formed and unknown is 401', async () => {
+  it('36: a well-formed and unknown one is 401', async () => {
     const { key: unknown } = await foreignKey();
     expectUnauthorised(await apiOf(server.url, unknown).get('/user-interactions'));
   });
@@ -135,7 +136,7 @@ describe('a key that is missing or invalid', () => {
     expectUnauthorised(await apiOf(server.url, foreign.key).get('/user-interactions'));
   });
 
-  it('Authentication: a key in the address is not looked at', async () => {
+  it('Authentication: a key in the address is ignored', async () => {
     for (const name of ['key', 'api_key', 'access_token', 'authorization']) {
       expectUnauthorised(await apiOf(server.url).get(`/user-interactions?${name}=${key}`));
     }
@@ -166,7 +167,7 @@ describe('permissions', () => {
     granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
 
   it.each(grants.map((granted) => ({ granted })))(
-    '37: $granted permits that and nothing else',
+    '37: $granted grants that and nothing else',
     async ({ granted }) => {
       const api = apiOf(server.url, await server.createKey('acme', ...granted));
       for (const { name, needs, call } of operations) {
@@ -187,7 +188,7 @@ describe('permissions', () => {
       expect([200, 400, 404]).toContain((await call(apiOf(server.url, key))).status);
   });
 
-  it('37: data:read permits reading records, and nothing else does', async () => {
+  it('37: data:read grants reading records, and nothing else does', async () => {
     const uploaded = { tag_id: randomUUID(), name: 'vegan' };
     await apiOf(server.url, key).batch('tags', [uploaded]);
     const reader = apiOf(server.url, await server.createKey('acme', 'data:read'));
@@ -223,7 +224,7 @@ describe('revoking', () => {
     const statusOf = async (presented: string) =>
       (await apiOf(server.url, presented).get('/user-interactions')).status;
     let [old, oldId, rotated, status] = ['', '', { key: '' }, 0];
-    // Where the machine is so slow that the grace is over before the old key is used, the next one is longer.
+    // If the machine is so slow that the grace period ends before the old key is used, try a longer period.
     for (const seconds of [3, 10, 20]) {
       old = await server.createKey('acme', ...scopes);
       oldId = old.split('_')[1]!;
@@ -241,7 +242,7 @@ describe('revoking', () => {
     await expect(server.run('keys', 'rotate', oldId)).rejects.toThrow('in use');
   });
 
-  it('38: without a period the grace is a day, and a longer one does not lengthen it', async () => {
+  it('38: without a period the grace is a day, and a longer one does not extend the key', async () => {
     const id = (await server.createKey('acme')).split('_')[1]!;
     const endsAt = async () => {
       const listed: { key_id: string; expires_at: string }[] = JSON.parse(
@@ -325,11 +326,11 @@ describe('two Authorization headers', () => {
 
 describe('what needs no key', () => {
   it.each(['/health/live', '/health/ready', '/openapi.json', '/docs', '/docs/'])(
-    '28: %s is open',
+    '28: %s is public',
     async (path) => {
       for (const authorization of ['', 'Bearer nonsense']) {
         const ask = () => apiOf(server.url).get(path, authorization ? { authorization } : {});
-        // A machine that stops for two seconds makes a process unready for a moment.
+        // If the machine stalls for two seconds, the process is briefly not ready.
         await expect.poll(async () => (await ask()).status).toBeOneOf([200, 301, 302]);
       }
     },
@@ -340,25 +341,25 @@ describe('what needs no key', () => {
   });
 
   it.each(['/health', '/healthy/live', '/docsx', '/openapi.jsonx', '/openapi.json/', '/v1', '/metrics'])(
-    '28: %s asks for a key before it says whether there is anything',
+    '28: %s requires a key before it reveals whether anything exists',
     async (path) => {
       expectUnauthorised(await apiOf(server.url).get(path));
     },
   );
 
-  it('28: below the open paths, what does not exist is 404', async () => {
+  it('28: unknown addresses below the public paths are 404', async () => {
     expectError(await apiOf(server.url).get('/health/nothing'), 404);
   });
 });
 
 describe('keeping keys', () => {
-  it('36: a key is recognisable, carries its id, and never comes twice', async () => {
+  it('36: a key is recognisable, contains its id, and is never issued twice', async () => {
     const others = await Promise.all([server.createKey('acme'), server.createKey('acme')]);
     for (const one of [key, ...others]) expect(one).toMatch(/^intake_[0-9A-Za-z]+_[0-9A-Za-z]{43,}$/);
     expect(new Set([key, ...others]).size).toBe(3);
   });
 
-  it('36: the database holds a SHA-256 of the key and nothing else of it', async () => {
+  it('36: the database has only a SHA-256 of the key', async () => {
     const secret = key.split('_')[2]!;
     const { rows: tables } = await database.query(
       `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
@@ -376,7 +377,7 @@ describe('keeping keys', () => {
     }
   });
 
-  it('36: the log holds no key, and nothing else that was sent', async () => {
+  it('36: the log has no key, and nothing else that was sent', async () => {
     const [secret, planted] = [key.split('_')[2]!, 'planted@example.org'];
     const api = apiOf(server.url, key);
     await api.get(`/user-interactions?key=${key}`);

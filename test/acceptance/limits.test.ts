@@ -122,7 +122,7 @@ describe('the envelope', () => {
     expectRefused(await api.upload(type, []), 'records');
   });
 
-  it('nothing that was refused with its envelope is stored', async () => {
+  it('nothing is stored of a request that was refused for its envelope', async () => {
     expect((await api.batch('shops', [shop])).counts).toEqual(countsOf({ created: 1 }));
   });
 });
@@ -135,7 +135,7 @@ describe('indices', () => {
     [1_000, 1_001],
     [1_999, 2_000],
     [4_999, 5_000],
-  ])('a bad record at %i of %i is named by that index, and fails alone', async (index, count) => {
+  ])('a bad record at %i of %i is reported by that index, and only it fails', async (index, count) => {
     const records = repeat(count, () => good());
     records[index] = bad();
     const answer = await api.upload('shops', records);
@@ -167,7 +167,7 @@ describe('indices', () => {
     }
   });
 
-  it('stale records of a later batch are named by the index of the request', async () => {
+  it('stale records of a later batch are reported by the index in the request', async () => {
     const newer = { ...good(), updated: later };
     await api.upload('shops', [newer]);
     const records = [...repeat(1_500, () => good()), { ...newer, updated: earlier }];
@@ -190,7 +190,10 @@ describe('indices', () => {
   });
 });
 
-/** A letter per batch: g all good, b all bad, m mixed. The last batch of each request has ten records, others 1,000. */
+/**
+ * Each letter stands for a batch: g is all good, b is all bad, m is mixed. The last batch of a request has ten records,
+ * and the others have 1,000.
+ */
 describe('statuses', () => {
   const statusOf = { g: 200, b: 400, m: 207 } as const;
   const wordOf = { g: 'success', b: 'error', m: 'partial' } as const;
@@ -231,7 +234,7 @@ describe('statuses', () => {
     expectIds(answer);
   });
 
-  it('unchanged and stale records are no failures: the batch is 200', async () => {
+  it('unchanged and stale records are not failures: the batch is 200', async () => {
     const records = repeat(3, () => ({ ...good(), updated: later }));
     await api.upload('shops', records);
     const older = records.map((record) => ({ ...record, updated: earlier }));
@@ -247,7 +250,7 @@ describe('statuses', () => {
     expect(stale.stale).toEqual([0, 1, 2]);
   });
 
-  it('stale beside bad is 207, for the stale one did not fail', async () => {
+  it('stale and bad together are 207, because the stale one did not fail', async () => {
     const shop = { ...good(), updated: later };
     await api.upload('shops', [shop]);
     const data = await api.batch('shops', [{ ...shop, updated: earlier }, bad()]);
@@ -258,7 +261,7 @@ describe('statuses', () => {
     ]);
   });
 
-  it('each outcome is counted as what it is, in one batch', async () => {
+  it('each outcome is counted separately, in one batch', async () => {
     const [changed, same, late] = repeat(3, () => ({ ...good(), updated: later }));
     await api.upload('shops', [changed, same, late]);
     const records = [good(), { ...changed, name: 'Renamed' }, same, { ...late, updated: earlier }, bad()];
@@ -289,7 +292,7 @@ describe.each([
   });
   afterAll(() => moved.stop());
 
-  it.each(Object.entries(limits))(`${name}: %s take %i records in one request`, async (type, max) => {
+  it.each(Object.entries(limits))(`${name}: %s accept %i records in one request`, async (type, max) => {
     const { status, body } = await movedApi.upload(
       type,
       repeat(max, () => good(type)),
@@ -297,7 +300,7 @@ describe.each([
     expect([status, body.batches.length]).toEqual([200, Math.ceil(max / 1_000)]);
   });
 
-  it.each(Object.entries(limits))(`${name}: %s take no more than %i`, async (type, max) => {
+  it.each(Object.entries(limits))(`${name}: %s accept no more than %i`, async (type, max) => {
     const records = repeat(max + 1, () => good(type));
     expectRefused(await movedApi.upload(type, records), 'records');
     expect((await movedApi.batch(type, [records[0]])).counts).toEqual(countsOf({ created: 1 }));
@@ -320,7 +323,7 @@ function entryOf(index: number, record: TestRecord): TestRecord {
   return { index, id: record[idFieldOf('shops')], field: 'name', code: 'wrong_type', message };
 }
 
-/** Refused before any record was looked at: an error of the request, not an answer about batches. */
+/** Checks that the request was refused before any record was read, so that the response contains no batches. */
 function expectRefused({ status, headers, body }: Answer, field?: string): void {
   expect([status, body.error]).toEqual([400, 'Bad Request']);
   expect(body.message).toMatch(/\S/);

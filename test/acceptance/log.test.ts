@@ -12,13 +12,13 @@ import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { expectReady } from '../support/ready.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What an operator reads: a line a request, a line when it starts and when it stops, and what PostgreSQL is at. */
+/** Tests the operator's log: a line per request, a line at start and stop, and the state of PostgreSQL. */
 
 type Line = Record<string, unknown>;
 const linesOf = ({ log }: BuiltServer): Line[] => log.map((line) => JSON.parse(line));
 const messages = (server: BuiltServer) => linesOf(server).map(({ msg }) => String(msg));
 
-/** The line of a request, without the level and the time. It is written behind the answer. */
+/** Returns a request's log line, without the level and the time. The line is written after the response. */
 async function lineOf(server: BuiltServer, headers: Headers): Promise<Line> {
   const id = headers.get('x-request-id');
   const find = () => linesOf(server).find((line) => line.request_id === id && line.msg === 'answered');
@@ -52,7 +52,7 @@ describe('a request', () => {
   const post = (path: string, body: string, headers: Record<string, string> = {}) =>
     api.send(path, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
 
-  it('that uploads has its operation, the size of its body and what became of the records, and nothing else', async () => {
+  it('that uploads has its operation, the size of its body and the outcomes of its records, and nothing else', async () => {
     const [old, shop] = [newShop(), newShop()];
     await api.upload('shops', [old]);
     const body = JSON.stringify({ records: [shop, { ...old, name: 'Other' }, shop, {}] });
@@ -84,7 +84,7 @@ describe('a request', () => {
     });
   });
 
-  it('that is a dry run says so, one that is repeated counts nothing twice', async () => {
+  it('that is a dry run is marked as such, and a repeated one counts nothing twice', async () => {
     const body = JSON.stringify({ records: [newShop()] });
     const dry = await post('/v1/data/shops?dry_run=true', body);
     expect(await lineOf(server, dry.headers)).toMatchObject({
@@ -98,7 +98,7 @@ describe('a request', () => {
     expect(second.counts).toEqual({ ...nothing, received: 1, repeated: 1 });
   });
 
-  it('that replays has what became of the rejections', async () => {
+  it('that replays has the outcomes of the rejections', async () => {
     const shop = newShop();
     await api.upload('transactions', [newTransaction(shop.shop_id), newTransaction(randomUUID())]);
     await api.upload('shops', [shop]);
@@ -133,7 +133,7 @@ describe('a request', () => {
     });
   });
 
-  it('that records an interaction has a line once in so many, unless it fails or takes long', async () => {
+  it('that records an interaction is logged only now and then, unless it fails or takes long', async () => {
     const sampled = await startBuiltServer({
       DATABASE_URL: server.databaseUrl,
       LOG_INTERACTIONS_ONE_IN: '4',
@@ -147,7 +147,7 @@ describe('a request', () => {
     expect(recorded.map(({ status }) => status)).toEqual(Array(8).fill(201));
     const failed = await own.post('/user-interactions', { ...share, item_id: randomUUID() });
     expect(await lineOf(sampled, failed.headers)).toMatchObject({ status: 400, code: 'invalid_request' });
-    // One whose key is held by another transaction waits until that ends.
+    // A request whose Idempotency-Key is held by another transaction waits until that transaction ends.
     const holder = new pg.Client({ connectionString: server.databaseUrl });
     await holder.connect();
     await holder.query('begin');
@@ -170,12 +170,13 @@ describe('a request', () => {
     const logged = linesOf(sampled)
       .filter(isUsual)
       .map(({ request_id }) => ids.indexOf(String(request_id)));
-    // On a slow machine some of them took long themselves; of the others it is every fourth.
+    // Slow requests are always logged, and a slow machine may make some of these requests slow. Every fourth of the
+    // remaining requests is logged.
     expect(logged.length).toBeGreaterThan(0);
     expect(logged.length).toBeLessThanOrEqual(2);
   });
 
-  it('that is refused has the code of the error, and its key where that is known', async () => {
+  it('that is refused has the error code, and its key if known', async () => {
     const { organisation_id: _organisation, key_id: _key, ...unknown } = who();
     const wrong = await apiOf(server.url, `${key}x`).get('/v1/data/shops/olga');
     expect(await lineOf(server, wrong.headers)).toEqual({
@@ -194,7 +195,7 @@ describe('a request', () => {
     });
   });
 
-  it('for what is no operation has the method, and the route if there is one, never the address', async () => {
+  it('that is not an operation has the method, and the route if there is one, never the address', async () => {
     const nowhere = await api.get('/olga@example.org');
     const expected = { ...who(), method: 'GET', status: 404, code: 'not_found' };
     expect(await lineOf(server, nowhere.headers)).toEqual(expected);
@@ -217,7 +218,7 @@ describe('a request', () => {
     expect(server.log.join('\n')).not.toContain('olga');
   });
 
-  it('for a health check is in the log at debug alone; SIGUSR2 switches to debug and back, with one line each', async () => {
+  it('for a health check is only logged at debug; SIGUSR2 switches to debug and back, with one line each', async () => {
     const signals = () => messages(server).filter((message) => message.startsWith('SIGUSR2'));
     const checkHealth = async () => {
       expect((await apiOf(server.url).get('/health/live')).status).toBe(200);
@@ -241,13 +242,13 @@ describe('a request', () => {
     expect(logged()).toBe(atDebug);
   });
 
-  it('is told of with names in snake_case', async () => {
+  it('has names in snake_case', async () => {
     const names = linesOf(server).flatMap((line) => Object.keys(line));
     expect([...new Set(names)].filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);
   });
 });
 
-describe('behind a proxy that is trusted', () => {
+describe('behind a trusted proxy', () => {
   let server: BuiltServer;
   beforeAll(async () => {
     const databaseUrl = await createTestDatabase();
@@ -256,28 +257,28 @@ describe('behind a proxy that is trusted', () => {
       DATABASE_URL: databaseUrl,
       ADMIN_DATABASE_URL: databaseUrl,
       DATABASE_CONNECTIONS_MAX: '7',
-      // All addresses of the machine, however many those are.
+      // The server listens on all of the machine's addresses.
       HOST: '0.0.0.0',
       TRUSTED_PROXY: '127.0.0.1',
     });
   });
   afterAll(() => server.stop());
 
-  // It identifies no person by itself, and an operator has to know who it was that knocked.
+  // An IP address does not identify a person on its own, and an operator has to know where a request came from.
   it.each([
     ['203.0.113.7', '203.0.113.7'],
     ['198.51.100.1, 2001:db8::7', '2001:db8::7'],
     ['olga@example.org', undefined],
-  ])('a request for %s is logged as of %s', async (forwarded, logged) => {
+  ])('a request for %s is logged with the address %s', async (forwarded, logged) => {
     const headers = ['X-Forwarded-Proto: https', `X-Forwarded-For: ${forwarded}`, 'Content-Length: 0'];
     const answer = await sendRaw(server.url, rawPost('/v1/data/shops', headers));
     expect((await lineOf(server, answer.headers)).client_address).toBe(logged);
     expect(server.log.join('\n')).not.toContain('olga');
   });
 
-  it('the start is one line, with the version, where it listens and how many connections it may have', async () => {
+  it('the start is one line, with the version, the addresses and the maximum of connections', async () => {
     const { port } = new URL(server.url);
-    // Each listener has a log of its own; on a busy machine the later line may be written first.
+    // Each listener logs separately, so on a busy machine the later line may be written first.
     const listening = () => linesOf(server).filter(({ msg }) => String(msg).includes('listening'));
     await expect.poll(listening).toHaveLength(2);
     expect(listening().toSorted((one, other) => String(one.msg).localeCompare(String(other.msg)))).toEqual([
@@ -314,7 +315,7 @@ describe('behind a proxy that is trusted', () => {
   });
 });
 
-describe('PostgreSQL that is away', () => {
+describe('PostgreSQL that is unavailable', () => {
   let proxy: TcpProxy;
   beforeAll(async () => {
     proxy = await startTcpProxy(await createTestDatabase());
@@ -327,7 +328,7 @@ describe('PostgreSQL that is away', () => {
     return { host, port: Number(port) };
   };
 
-  it('is told once when it goes and once when it is back, with host and port and without a stack', async () => {
+  it('is logged once when it fails and once when it is back, with host and port and without a stack', async () => {
     await proxy.accept();
     const server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl });
     const key = await server.createKey('acme');
@@ -337,7 +338,7 @@ describe('PostgreSQL that is away', () => {
     await expect.poll(() => told(server)).toHaveLength(1);
     const { host, port } = place();
     expect(told(server)[0]).toMatch(`PostgreSQL at ${host}:${port} cannot be used (`);
-    // Longer than every interval at which it is tried, by the keys, the election, and whoever asks whether we are ready.
+    // This loop takes longer than every retry interval: key polling, leader election and readiness checks.
     for (let second = 0; second < 8; second++) {
       expect((await apiOf(server.url).get('/health/ready')).status).toBe(503);
       const refused = await api.upload('shops', [newShop()]);
@@ -362,7 +363,7 @@ describe('PostgreSQL that is away', () => {
     await server.stop();
   });
 
-  it('at the start is waited for, and the log says so', async () => {
+  it('at the start is waited for, with a line in the log', async () => {
     await proxy.refuse();
     const server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, LOG_LEVEL: 'debug' });
     const { host, port } = place();

@@ -8,21 +8,22 @@ import { allowingTriggers, onEveryNode, queryDatabase } from '../support/query-d
 import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
 
 /**
- * Statements that write fewer rows than they were given and say nothing of it. A trigger does it here; on Citus a shard
- * that is split while a statement waits does the same. What was not written must never be acknowledged.
+ * Tests statements that silently write fewer rows than they were given. Here a trigger drops the rows. On Citus,
+ * splitting a shard while a statement waits has the same effect. The service must never acknowledge rows that were not
+ * written.
  */
 
 let server: BuiltServer;
 let api: Api;
 beforeAll(async () => {
   server = await startBuiltServer();
-  // An organisation is on one worker of a cluster, and only that one counts.
+  // In a cluster, all of an organisation's rows are on one worker, so only that worker's sequence counts them.
   await onNodes('create sequence lost; grant usage on sequence lost to public');
   await queryDatabase(
     server.databaseUrl,
     `create function lose_row() returns trigger language plpgsql as $$
      begin
-       -- The numbers of a sequence go on although the transaction is rolled back.
+       -- A sequence advances even if the transaction is rolled back.
        return case when nextval('lost') > tg_argv[0]::bigint then coalesce(new, old) end;
      end $$`,
   );
@@ -40,7 +41,7 @@ let loser = 'tags';
 const onNodes = (statement: string) =>
   Promise.all(onEveryNode(server.databaseUrl).map((url) => queryDatabase(url, statement)));
 
-/** From now on the next rows that are written to the table are lost. */
+/** Makes the next `rows` rows written to the table disappear. */
 async function lose(rows: number, table: string, when = 'insert or update'): Promise<void> {
   loser = table;
   await onNodes('alter sequence lost restart');
@@ -79,7 +80,7 @@ describe.each([
     },
   ],
 ])('%s', (_what, make) => {
-  it('are stored at the second attempt, and said to be', async () => {
+  it('are stored at the second attempt, and acknowledged', async () => {
     const records = await make();
     await lose(1, 'tags');
     const answer = await api.upload('tags', records);
@@ -89,7 +90,7 @@ describe.each([
     expect((await api.batch('tags', records.slice(-1))).counts.unchanged).toBe(1);
   });
 
-  it('are said not to be stored where every attempt fails', async () => {
+  it('are not acknowledged if every attempt fails', async () => {
     const records = await make();
     await lose(always, 'tags');
     const { status, body } = await api.upload('tags', records);
@@ -109,14 +110,14 @@ describe.each([
     expect(await overviewOf(api)).toMatchObject({ [type]: { open_rejections: 3 } });
   });
 
-  it('are not said to be kept where every attempt fails', async () => {
+  it('are not acknowledged as kept if every attempt fails', async () => {
     await lose(always, 'rejections', 'insert');
     expect((await api.upload(type, make())).status).toBe(500);
     expect(await listRejections(api)).toEqual([]);
   });
 });
 
-/** What a batch says about itself beside its records: where one of these is lost, nothing of the batch is kept. */
+/** The rows that a batch writes for bookkeeping. If one of them is lost, the whole batch is rolled back. */
 describe.each(['record_count_changes', 'receipts', 'receipt_batches', 'changes'])('a row of %s', (table) => {
   it('is written at the second attempt', async () => {
     await lose(1, table, 'insert');
@@ -156,7 +157,7 @@ it.each(['rejection_kinds', 'rejection_count_changes'])(
 );
 
 describe('a rejection that is not removed at the first attempt', () => {
-  it('goes when its record is stored', async () => {
+  it('is removed when its record is stored', async () => {
     const tag = badTag();
     await api.upload('tags', [tag]);
     await lose(1, 'rejections', 'delete');
@@ -165,7 +166,7 @@ describe('a rejection that is not removed at the first attempt', () => {
     expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 0 } });
   });
 
-  it('goes when it is replayed', async () => {
+  it('is removed when it is replayed', async () => {
     const dangling = danglingTransaction();
     await api.upload('transactions', [dangling]);
     await api.upload('shops', [newShop({ shop_id: dangling.shop_id })]);
@@ -174,7 +175,7 @@ describe('a rejection that is not removed at the first attempt', () => {
     expect(await listRejections(api)).toEqual([]);
   });
 
-  it('goes when it is discarded', async () => {
+  it('is removed when it is discarded', async () => {
     await api.upload(
       'tags',
       many(3, () => badTag()),
@@ -210,7 +211,7 @@ describe('an interaction', () => {
   });
 
   it.each(['interactions', 'interaction_idempotency_keys'])(
-    'with an Idempotency-Key is written at the second attempt where a row of %s is lost',
+    'with an Idempotency-Key is written at the second attempt if a row of %s is lost',
     async (table) => {
       const sent = await newInteraction();
       await lose(1, table, 'insert');
@@ -221,7 +222,7 @@ describe('an interaction', () => {
     },
   );
 
-  it('takes over the Idempotency-Key of one that was not stored at the second attempt', async () => {
+  it('takes over the Idempotency-Key of an interaction that was not stored at the second attempt', async () => {
     const sent = await newInteraction();
     const send = (body: object) => api.post('/user-interactions', body, { 'idempotency-key': 'once' });
     await send({ ...sent, item_id: randomUUID() });
@@ -231,7 +232,7 @@ describe('an interaction', () => {
     expect((await send(sent)).body).toEqual(first.body);
   });
 
-  it('is never said to be written where every attempt fails', async () => {
+  it('is never acknowledged if every attempt fails', async () => {
     const sent = await newInteraction();
     await lose(always, 'interactions', 'insert');
     expect((await api.post('/user-interactions', sent)).status).toBe(500);

@@ -46,11 +46,11 @@ it('readiness is a metric, and health probes are not counted as requests', async
   const found = await scrape();
   expect(found.get('intake_ready')).toBe(1);
   expect([...found.keys()].filter((series) => series.includes('health'))).toEqual([]);
-  // Without REDIS_URL nothing is away.
+  // Without REDIS_URL this series does not exist, so it cannot trigger an alert.
   expect(found.has('intake_redis_up')).toBe(false);
 });
 
-it('interactions, keys, pools, memory, maintenance and the build are told of', async () => {
+it('interactions, keys, pools, memory, maintenance and the build have metrics', async () => {
   const tag = newTag();
   await api.batch('tags', [tag]);
   const { status } = await api.post('/user-interactions', {
@@ -63,14 +63,14 @@ it('interactions, keys, pools, memory, maintenance and the build are told of', a
   expect(status).toBe(201);
   const rolledUp = 'intake_maintenance_last_success_timestamp_seconds{chore="roll up counts"}';
   const isComplete = async () => {
-    // A key is looked up anew whenever a busy machine did not ask for changes in time; from then on it is known again.
+    // If a busy machine did not poll for key changes in time, this request looks up the key and caches it again.
     await api.get('/v1/data/tags/no');
     const series = await scrape();
     return (
       (series.get('intake_key_lookups_total{result="hit"}') ?? 0) > 3 &&
       (series.get('intake_partitions_ahead_days') ?? 0) > 30 &&
       (series.get(rolledUp) ?? 0) > 0 &&
-      // Four seconds is what a process that is not held up stays below.
+      // The age stays below four seconds unless the process is delayed.
       (series.get('intake_key_changes_age_seconds') ?? 5) < 4
     );
   };
@@ -78,7 +78,7 @@ it('interactions, keys, pools, memory, maintenance and the build are told of', a
   const found = await scrape();
   expect(found.get('intake_interaction_flush_rows_count')).toBe(1);
   expect(found.get('intake_interactions_waiting')).toBe(0);
-  // One for the first request at least.
+  // At least the first request is a miss.
   const misses = found.get('intake_key_lookups_total{result="miss"}');
   expect(misses).toBeGreaterThan(0);
   expect(found.get('intake_statement_duration_seconds_count{statement="find api key"}')).toBe(misses);
@@ -95,7 +95,7 @@ it('interactions, keys, pools, memory, maintenance and the build are told of', a
   expect(found.get('nodejs_eventloop_lag_seconds')).toBeGreaterThanOrEqual(0);
 });
 
-it('open streams of the change feed are told of', async () => {
+it('open streams of the change feed have a metric', async () => {
   const streams = async () => (await scrape()).get('intake_change_streams');
   expect(await streams()).toBe(0);
   const ending = new AbortController();

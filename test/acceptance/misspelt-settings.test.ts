@@ -4,7 +4,7 @@ import { runCommand } from '../support/run-command.ts';
 
 const warning = 'RECEIPT_KEPT_DAYS is not a setting; did you mean RECEIPTS_KEPT_DAYS?';
 
-it('a setting with a typo in its name is warned of at start, and no other variable is', async () => {
+it('a setting with a typo in its name causes a warning at start, and no other variable does', async () => {
   const server = await startBuiltServer({ RECEIPT_KEPT_DAYS: '60' });
   try {
     const lines = server.log.map((line): { level: number; msg: string } => JSON.parse(line));
@@ -15,7 +15,7 @@ it('a setting with a typo in its name is warned of at start, and no other variab
   }
 });
 
-it('where the settings cannot be used, a typo among them is named too', async () => {
+it('if the settings are invalid, a typo among them is reported too', async () => {
   const { stderr } = await runCommand(['serve'], {
     DATABASE_URL: 'postgres://localhost/intake',
     TLS_CERTFILE: 'cert.pem',

@@ -31,7 +31,7 @@ import {
   storeReferenced,
 } from './record-types.ts';
 
-/** An organisation is exported from one service and imported into another. */
+/** Tests exporting an organisation from one service and importing it into another. */
 
 const tables = [...Object.keys(recordTypes).map((type) => type.replaceAll('-', '_')), 'interactions'];
 const folder = mkdtempSync(join(tmpdir(), 'intake-moving-'));
@@ -41,7 +41,7 @@ let server: BuiltServer;
 let api: Api;
 let otherApi: Api;
 let target: string;
-/** Of acme, when it was exported. */
+/** Acme's rows at the time of the export. */
 let exported: Record<string, string[]>;
 const otherIds: string[] = [];
 
@@ -60,7 +60,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Records of every type with every edge of every field, and interactions of all kinds, two of them the same. */
+/** Stores every edge case of every field of every type, and every kind of interaction, including two equal ones. */
 async function storeAwkward(to: Api): Promise<void> {
   const stored = await storeReferenced(to);
   for (const type of Object.keys(recordTypes)) {
@@ -146,14 +146,14 @@ describe('an export', () => {
     );
   });
 
-  it('has a cursor with which a follower continues', async () => {
+  it('has a cursor from which a reader of the feed continues', async () => {
     const tag = newTag();
     await api.upload('tags', [tag]);
     const { changes } = await readFeed(api, { after: manifestOf(acmeFolder).changes_cursor });
     expect(changes.map(({ id }) => id)).toEqual([tag.tag_id]);
   });
 
-  it('is in the audit log when it begins and when it ends', async () => {
+  it('is in the audit log when it starts and when it ends', async () => {
     expect(await auditOf(server.databaseUrl, 'acme')).toEqual([
       { act: 'organisation.export', actor: expect.stringMatching(/^cli:/), details: {} },
       {
@@ -175,7 +175,7 @@ describe('an export', () => {
     writeFileSync(join(strange, 'letter.txt'), 'mine');
     expectRefused(
       await run(server.databaseUrl, 'export', 'acme', '--to', strange),
-      /is not empty; name a folder/,
+      /is not empty; specify a folder/,
     );
     expect(readdirSync(strange)).toEqual(['letter.txt']);
   });
@@ -189,7 +189,7 @@ describe('an import', () => {
     });
   });
 
-  it('stores every row as it was, and interactions in their order', async () => {
+  it('stores every row unchanged, and interactions in their order', async () => {
     const rows = await rowsOf(target, 'acme', tables);
     expect(rows).toEqual(exported);
     for (const table of tables) expect([table, rows[table]!.length > 9]).toEqual([table, true]);
@@ -200,7 +200,7 @@ describe('an import', () => {
     expect(name).toBe('acme');
   });
 
-  it('gives interactions new ids', async () => {
+  it('assigns new ids to interactions', async () => {
     const idsIn = async (databaseUrl: string) =>
       (await queryDatabase<{ id: string }>(databaseUrl, 'select interaction_id as id from interactions')).map(
         ({ id }) => id,
@@ -209,7 +209,7 @@ describe('an import', () => {
     expect(new Set([...old, ...renewed]).size).toBe(old.length + renewed.length);
   });
 
-  it('can be served at once: counts, receipts and the change feed have it', async () => {
+  it('can be used at once: counts, receipts and the change feed include it', async () => {
     const second = await startBuiltServer({ DATABASE_URL: target });
     try {
       const key = JSON.parse(await second.run('keys', 'issue', '--organisation', 'acme', '--json')).key;
@@ -229,7 +229,7 @@ describe('an import', () => {
     }
   });
 
-  it('is in the audit log when it begins and when it ends', async () => {
+  it('is in the audit log when it starts and when it ends', async () => {
     const manifest_sha256 = createHash('sha256')
       .update(readFileSync(join(acmeFolder, 'manifest.json')))
       .digest('hex');
@@ -252,19 +252,19 @@ describe('an import', () => {
     const again = await run(target, 'import', 'acme', '--from', acmeFolder);
     expect(again).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringMatching(/was imported into acme before; nothing was done/),
+      stdout: expect.stringMatching(/was already imported into acme; nothing was done/),
     });
     expect(await rowsOf(target, 'acme', tables)).toEqual(before);
   });
 
-  it('fills an organisation that is empty, and none that has data', async () => {
+  it('fills an empty organisation, and none that has data', async () => {
     await createEmpty(target, 'empty');
     expect((await run(target, 'import', 'empty', '--from', acmeFolder)).exitCode).toBe(0);
     expect((await rowsOf(target, 'empty', tables)).interactions).toHaveLength(10);
     const filled = await rowsOf(server.databaseUrl, 'other', tables);
     expectRefused(
       await run(server.databaseUrl, 'import', 'other', '--from', acmeFolder),
-      /"other" has data already/,
+      /"other" already has data/,
     );
     expect(await rowsOf(server.databaseUrl, 'other', tables)).toEqual(filled);
   });
@@ -306,7 +306,7 @@ describe('an import', () => {
     ],
     [
       'a manifest that lost a file',
-      /is not as an export writes it/,
+      /was not written by an export/,
       (copy: string) =>
         writeFileSync(
           join(copy, 'manifest.json'),
@@ -315,7 +315,7 @@ describe('an import', () => {
     ],
     [
       'a file outside the folder',
-      /is not as an export writes it/,
+      /was not written by an export/,
       (copy: string) => {
         const [first, ...rest] = manifestOf(copy).files;
         const files = [{ ...first, file: `../acme/${first.file}` }, ...rest];
@@ -348,9 +348,7 @@ describe('an import', () => {
     const expected = counts['shop-keywords'] + 1;
     const { exitCode, stderr } = await run(target, 'import', 'lacking', '--from', copy);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(
-      `${expected} of them failed. Those that can be kept are among the rejections of lacking`,
-    );
+    expect(stderr).toContain(`${expected} of them failed. They are kept as rejections of lacking`);
     const [{ count } = {}] = await queryDatabase<{ count: number }>(
       target,
       `select count(*)::integer as count from rejections join organisations using (organisation_id) where slug = 'lacking'`,
@@ -374,7 +372,7 @@ describe('the command line', () => {
     expect(readdirSync(folder)).not.toContain('nobody');
   });
 
-  it('asks for both logins, each with its role', async () => {
+  it('requires both logins, each with its role', async () => {
     const env = await moveEnvironment(target);
     const { DATABASE_URL, ADMIN_DATABASE_URL } = env as { DATABASE_URL: string; ADMIN_DATABASE_URL: string };
     const args = ['organisations', 'export', 'acme', '--to', join(folder, 'logins')];

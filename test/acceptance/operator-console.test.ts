@@ -5,17 +5,17 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { adminToken } from '../support/admin-server.ts';
 import { apiOf } from '../support/api.ts';
-import { chromiumPath } from '../support/console-browser.ts';
+import { barriers, chromiumPath } from '../support/console-browser.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { heading, OperatorPages, press, rowOf, signInWith } from '../support/operator-pages.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** A browser shares the machine with the other tests. */
+/** The timeout is long because other tests use the CPU at the same time as the browser. */
 const timeout = 120_000;
 const markup = '<img src=x onerror="document.title=`owned`">';
 
 describe.skipIf(!existsSync(chromiumPath))(
-  'the operator’s console (needs Debian’s chromium)',
+  'the operator’s console (needs headless Chromium)',
   { timeout },
   () => {
     let pages: OperatorPages;
@@ -29,7 +29,7 @@ describe.skipIf(!existsSync(chromiumPath))(
 
     const statusOf = async (key: string) => (await apiOf(pages.server.url, key).get('/v1/data')).status;
 
-    /** The key that the screen shows this once. */
+    /** Returns the key, which the screen shows only once. */
     async function shownSecret(page: Page, title: RegExp): Promise<string> {
       const secret = await page.getByRole('region', { name: title }).locator('pre').innerText();
       secrets.push(secret.trim().split('#').at(-1)!);
@@ -45,13 +45,13 @@ describe.skipIf(!existsSync(chromiumPath))(
       return key;
     }
 
-    it('is signed in to with an admin token, and says what is wrong with another', async () => {
+    it('accepts an admin token to sign in, and explains what is wrong with another', async () => {
       const page = await pages.open();
       await page.goto(pages.at('keys?unused=true'));
       await signInWith(page, `${adminToken.slice(0, -1)}x`);
       await page.getByText('Signing in failed').waitFor();
       await signInWith(page);
-      // It leads where the visitor wanted to go.
+      // After signing in, the console opens the requested screen.
       await heading(page, 'Keys').waitFor();
       expect(page.url()).toBe(pages.at('keys?unused=true'));
       expect(await page.getByLabel('Never used').isChecked()).toBe(true);
@@ -138,6 +138,39 @@ describe.skipIf(!existsSync(chromiumPath))(
       await expect.poll(() => statusOf(key)).toBe(200);
     });
 
+    it('switches the lake on, shows how far it is, and switches it off', async () => {
+      const page = await pages.signedIn('organisations/globex');
+      const lake = page.locator('section.card').filter({ has: page.getByRole('heading', { name: 'Lake' }) });
+      await lake.getByText('off', { exact: true }).waitFor();
+      await press(page, 'Switch the lake on');
+      expect(await barriers(page)).toEqual([]);
+      await press(page, 'Switch the lake on for globex');
+      await lake.getByText('no process is writing it yet').waitFor();
+      const { body } = await pages.server.admin.get('/admin/v1/organisations/globex');
+      expect(body.lake).toBe(true);
+      const progress = async (copiedAfter: string | null) => {
+        await queryDatabase(
+          pages.server.databaseUrl,
+          `insert into lake_progress (organisation_id, number, epoch, copied_type, copied_after, as_of)
+           values ($1, 9000000000000, '', 'interactions', $2, '2026-03-14T09:26:53Z')
+           on conflict (organisation_id) do update set copied_after = excluded.copied_after`,
+          [body.organisation_id, copiedAfter],
+        );
+        await page.reload();
+      };
+      await progress('00000000-0000-0000-0000-000000000000');
+      await lake.getByText('copying the stored data').waitFor();
+      await progress(null);
+      await lake.getByText('nothing waits').waitFor();
+      expect(await lake.locator('time').getAttribute('datetime')).toBe('2026-03-14T09:26:53.000Z');
+      expect(await barriers(page)).toEqual([]);
+      await page.getByText('From a terminal').click();
+      await page.getByText('intake-server organisations set-lake globex off').waitFor();
+      await press(page, 'Switch the lake off');
+      await press(page, 'Switch the lake off for globex');
+      await lake.getByText('off', { exact: true }).waitFor();
+    });
+
     it('rotates a key with a grace period and revokes the old one', async () => {
       const page = await pages.signedIn();
       const old = await issueKey('globex', page);
@@ -149,7 +182,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect([await statusOf(old), await statusOf(successor)]).toEqual([200, 200]);
       await press(page, `Revoke the key ${oldId}`);
       await press(page, `Revoke ${oldId}`);
-      // The row of its successor names it too.
+      // The successor's row also mentions the id.
       await page.getByRole('row').filter({ hasText: oldId }).getByText('Revoked').waitFor();
       await expect.poll(() => statusOf(old)).toBe(401);
       expect(await statusOf(successor)).toBe(200);
@@ -167,7 +200,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       const opened = await context.newPage();
       await opened.goto(link);
       await heading(opened, 'Overview').waitFor();
-      // The next link starts with the same address.
+      // The form for the next link suggests the same URL.
       await press(page, 'Make a console link');
       expect(await page.getByLabel('Address of the service').inputValue()).toBe(pages.server.url);
     });
@@ -193,7 +226,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(shown).not.toContain(amount);
     });
 
-    it('searches while somebody types, and the address shows the same again', async () => {
+    it('searches while the user types, and the address shows the same again', async () => {
       await Promise.all(
         many(120, (at) =>
           pages.server.admin.post('/admin/v1/organisations', { slug: `campus-${at}`, name: `Uni ${at}` }),
@@ -215,7 +248,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await page.getByLabel('Search by slug or name').inputValue()).toBe('');
     });
 
-    it('shows who is busy now, in the chosen order', async () => {
+    it('shows the busiest organisations, in the chosen order', async () => {
       await queryDatabase(
         pages.server.databaseUrl,
         `insert into organisation_activity
@@ -257,7 +290,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       await rowOf(page, 'globex').waitFor();
     });
 
-    it('shows what the processes do', async () => {
+    it('shows the state of the processes', async () => {
       const page = await pages.signedIn('service');
       await page.getByText('The database is a single PostgreSQL server').waitFor();
       await rowOf(page, 'changes').waitFor();
@@ -287,7 +320,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await page.getByRole('row').filter({ hasText: 'globex' }).count()).toBe(0);
     });
 
-    it('complains of nothing, ran nothing that was stored, and has no secret in any address', () => {
+    it('reports no error, ran nothing stored as a script, and has no secret in any address', () => {
       expect(pages.complaints).toEqual([]);
       expect(pages.addresses.length).toBeGreaterThan(100);
       expect(secrets.length).toBeGreaterThan(5);

@@ -10,7 +10,7 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { takePicture } from '../support/take-picture.ts';
 
-/** Pictures of the operator's screens, taken as those of the organisation's console are. */
+/** Takes screenshots of the operator's screens in the same way as console-pictures.test.ts. */
 
 const ofOne = ['', '/keys', '/uploads', '/rejections', '/audit'].map((tab) => `organisations/acme${tab}`);
 const screens = [
@@ -130,7 +130,7 @@ async function fill({ admin, url, databaseUrl }: AdminServer): Promise<void> {
   );
 }
 
-/** When they are measured. */
+/** Sets quotas whose usage has not been measured yet. */
 async function fillQuotas({ admin }: Pick<AdminServer, 'admin'>): Promise<void> {
   const path = '/admin/v1/organisations/acme';
   await patch(admin, path, {
@@ -142,7 +142,7 @@ async function fillQuotas({ admin }: Pick<AdminServer, 'admin'>): Promise<void> 
   while ((await admin.get(path)).body.bytes_stored === null) await sleep(1_000);
 }
 
-/** A process that is gone, and chores of which one fails. */
+/** Adds a process that has died, and maintenance chores, one of which fails. */
 async function fillState(databaseUrl: string): Promise<void> {
   await queryDatabase(
     databaseUrl,

@@ -8,7 +8,7 @@ import { inOneWindow, nextWindow } from '../support/in-one-window.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Each organisation has limits of its own where the operator says so, and every answer tells how much is left. */
+/** Each organisation can have its own limits, and every response includes the remaining quota. */
 
 let server: AdminServer;
 beforeAll(async () => {
@@ -47,25 +47,25 @@ function expectTooMany(answer: Answer, what: string): void {
 }
 
 describe('the headers', () => {
-  it('of a request tell how many are left in the window', async () => {
+  it('of a request have the remaining requests of the window', async () => {
     const { headers } = await (await newApi('headed')).get('/user-interactions');
     expect(headers.get('ratelimit-policy')).toBe('"requests";q=2000;w=2');
     expect(headers.get('ratelimit')).toMatch(/^"requests";r=1999;t=[12]$/);
   });
 
-  it('of an upload tell of requests and of records', async () => {
+  it('of an upload have requests and records', async () => {
     const { headers } = await (await newApi('listed')).upload('tags', tags(30));
     expect(headers.get('ratelimit-policy')).toBe('"requests";q=2000;w=2, "records";q=6000;w=2');
     expect(headers.get('ratelimit')).toMatch(/^"requests";r=1999;t=[12], "records";r=5970;t=[12]$/);
   });
 
-  it('of a dry run tell the same, for it counts the same', async () => {
+  it('of a dry run are the same, because it counts the same', async () => {
     const api = await newApi('dry');
     const { headers } = await api.post('/v1/data/tags?dry_run=true', { records: tags(30) });
     expect(headers.get('ratelimit')).toMatch(/^"requests";r=1999;t=[12], "records";r=5970;t=[12]$/);
   });
 
-  it('of an interaction tell of interactions, which are counted apart from requests', async () => {
+  it('of an interaction have interactions, which are counted separately from requests', async () => {
     const api = await newApi('apart');
     const tag = newTag();
     await api.upload('tags', [tag]);
@@ -80,7 +80,7 @@ describe('the headers', () => {
 });
 
 describe('a limit of one organisation', () => {
-  it('for requests holds within seconds, for it alone, until it is the default again', async () => {
+  it('for requests takes effect within seconds, only for this organisation, until it is the default again', async () => {
     const [api, other] = [await newApi('slow'), await newApi('other')];
     expect(await policyOf(api)).toBe('"requests";q=2000;w=2');
     await limit('slow', '--requests-per-second', '5');
@@ -104,7 +104,7 @@ describe('a limit of one organisation', () => {
     await expect.poll(() => policyOf(api)).toBe('"requests";q=3000;w=2');
   });
 
-  it('for records holds, names itself when it is used up, and a refused upload stores nothing', async () => {
+  it('for records takes effect, is named when it is used up, and a refused upload stores nothing', async () => {
     const api = await newApi('small');
     await limit('small', '--records-per-second', '100');
     const policy = async () => (await api.upload('tags', [newTag()])).headers.get('ratelimit-policy');
@@ -122,7 +122,7 @@ describe('a limit of one organisation', () => {
     expect((await api.batch('tags', refused)).counts).toMatchObject({ created: 60 });
   });
 
-  it('for interactions holds, and leaves requests alone', async () => {
+  it('for interactions takes effect, and does not affect requests', async () => {
     const api = await newApi('quiet');
     const tag = newTag();
     await api.upload('tags', [tag]);
@@ -137,7 +137,7 @@ describe('a limit of one organisation', () => {
     expect((await api.get('/user-interactions')).status).toBe(200);
   });
 
-  it('counts what all of its keys send, as one', async () => {
+  it('counts the requests of all its keys together', async () => {
     const apis = [await newApi('several'), await newApi('several')];
     await limit('several', '--requests-per-second', '5');
     for (const api of apis) await expect.poll(() => policyOf(api)).toBe('"requests";q=10;w=2');
@@ -150,7 +150,7 @@ describe('a limit of one organisation', () => {
 });
 
 describe('organisations limit', () => {
-  it('changes what it is told, leaves the others as they are, and shows them all', async () => {
+  it('changes the given limits, leaves the others unchanged, and shows them all', async () => {
     await newApi('shown');
     const all = (shown: object) => ({
       requests_per_second_max: null,
@@ -200,7 +200,7 @@ describe('organisations limit', () => {
     ['shown', '--requests', '5'],
     ['nobody', '--requests-per-second', '5'],
     [],
-  ])('does not take %j', async (...args) => {
+  ])('does not accept %j', async (...args) => {
     const shown = async () => (await server.admin.get('/admin/v1/organisations/shown')).body;
     const before = await shown();
     const command = ['organisations', 'limit', ...args];
@@ -224,6 +224,6 @@ it('a request that is refused for its rate is not counted as one that passed', a
     return tryOnce();
   });
   expect(status).toBe(429);
-  // However often it is tried meanwhile, the window ends; if each try began it anew, it never would.
+  // Refused attempts do not restart the window. Otherwise the window would never end.
   await expect.poll(tryOnce, { interval: 50 }).toBe(200);
 });

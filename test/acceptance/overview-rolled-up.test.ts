@@ -16,14 +16,14 @@ import {
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** GET /v1/data before and after maintenance adds up the counts, which it does every ten seconds. */
+/** Tests GET /v1/data before and after maintenance rolls up the counts, which happens every ten seconds. */
 
 let server: SharedServer;
 beforeAll(async () => {
   server = await sharedServer();
 });
 
-// The server does it every ten seconds, so both wait for it at the same time, each with an organisation of its own.
+// The server rolls up counts every ten seconds, so both tests wait at the same time. Each has its own organisation.
 describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 }, () => {
   async function newOwn(expect: ExpectStatic) {
     const slug = `own-${randomUUID().slice(0, 8)}`;
@@ -39,7 +39,7 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
     };
   }
 
-  it('says the same as before, and adds what comes after', async ({ expect }) => {
+  it('returns the same as before, and adds later changes', async ({ expect }) => {
     const { api, rollUp } = await newOwn(expect);
     const shop = newShop({ updated: '2026-01-01T00:00:00.000001Z' });
     await api.upload('shops', [shop, newShop()]);
@@ -61,7 +61,7 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
     expect(await overviewOf(api)).toEqual(after);
   });
 
-  it('says what is so while uploads go on, at every moment, and after each roll-up', async ({
+  it('is correct while uploads continue, at every moment, and after each roll-up', async ({
     expect,
     onTestFinished,
   }) => {
@@ -74,12 +74,12 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
         const records = many(100, (at) => (at ? newTag() : badTag()));
         expect((await api.upload('tags', records)).status).toBe(207);
         answered.count++;
-        // Without a pause it would store a third of a million records until the second roll-up.
+        // Without a pause, the test would store a third of a million records by the second roll-up.
         await sleep(50);
       }
     };
     const uploading = Promise.all(many(4, keepUploading));
-    /** What was rolled up so far; the rest is still in `record_count_changes`. */
+    /** Returns the counts that have been rolled up. The rest are still in `record_count_changes`. */
     const rolledUp = async () => {
       const [row] = await queryDatabase<{ records: string }>(
         server.databaseUrl,
@@ -95,12 +95,12 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
     });
     const seen = new Set<number>();
     const until = Date.now() + 90_000;
-    // Two roll-ups, each of them while uploads were going on before it and after.
+    // The loop covers two roll-ups, with uploads before and after each.
     while (seen.size < 3 && Date.now() < until) {
       const atLeast = answered.count;
       const tags = (await overviewOf(api)).tags ?? { records: 0, open_rejections: 0 };
       const atMost = begun.count;
-      // The two are asked for one after the other.
+      // The service reads the two counts one after the other, so they can differ.
       for (const uploads of [tags.records / 99, tags.open_rejections]) {
         expect(uploads).toBeGreaterThanOrEqual(atLeast);
         expect(uploads).toBeLessThanOrEqual(atMost);

@@ -17,7 +17,7 @@ import { queryDatabase } from '../support/query-database.ts';
 import { discardRejections, replayRejections } from '../support/rejections.ts';
 import { untilStored } from '../support/until-stored.ts';
 
-/** How much of each type an organisation has, exactly, at any moment: GET /v1/data. */
+/** GET /v1/data returns the exact number of an organisation's records of each type at any moment. */
 
 let server: SharedServer;
 let api: Api;
@@ -39,7 +39,7 @@ describe('interactions', () => {
     ...more,
   });
 
-  it('106: are counted, from whichever address they come, and those that failed are not', async () => {
+  it('106: are counted, whichever address they use, and failed ones are not', async () => {
     const shop = newShop();
     await api.upload('shops', [shop]);
     const before = Date.now();
@@ -53,13 +53,13 @@ describe('interactions', () => {
     expect(Date.parse(interactions!.last_upload!)).toBeGreaterThanOrEqual(before);
   });
 
-  it('106: that only failed are there with their rejections', async () => {
+  it('106: that only failed are listed with their rejections', async () => {
     await api.post('/user-interactions', click(randomUUID()));
     const { interactions } = await overviewOf(api);
     expect(interactions).toMatchObject({ records: 0, last_upload: null, open_rejections: 1 });
   });
 
-  it('106: of many writers at once are counted exactly, known items and new ones, and stay so once rolled up', async () => {
+  it('106: of many concurrent writers are counted exactly, with known and new items, and stay so once rolled up', async () => {
     const shops = Array.from({ length: 50 }, () => newShop());
     await api.upload('shops', shops);
     const other = apiOf(server.url, await server.createKey(`${organisation}-too`));
@@ -108,7 +108,7 @@ describe('the overview', () => {
     expect((await api.get('/v1/data')).body).toEqual({ types: [] });
   });
 
-  it('has each type that there is something of, and no other', async () => {
+  it('has each type with data, and no other', async () => {
     const shop = newShop({ updated: '2026-01-01T10:00:00.123456+01:00' });
     const before = Date.now();
     await api.upload('shops', [shop, newShop({ updated: '2025-12-31T00:00:00Z' }), newShop()]);
@@ -145,7 +145,7 @@ describe('the overview', () => {
     }
   });
 
-  it('counts what is created, and not what is changed, unchanged, stale or failed', async () => {
+  it('counts created records, and not changed, unchanged, stale or failed ones', async () => {
     const tag = newTag({ updated: '2026-01-02T00:00:00Z' });
     const recordsAfter = async (records: unknown[]) => {
       await api.upload('tags', records);
@@ -158,7 +158,7 @@ describe('the overview', () => {
     expect(await recordsAfter([badTag(), newTag(), newTag()])).toBe(4);
   });
 
-  it('has the newest `updated`, whatever order they come in', async () => {
+  it('has the newest `updated`, in whatever order they arrive', async () => {
     const newest = async () => (await overviewOf(api)).tags!.newest_updated;
     await api.upload('tags', [newTag({ updated: '2026-01-02T00:00:00Z' })]);
     expect(await newest()).toBe('2026-01-02T00:00:00Z');
@@ -170,7 +170,7 @@ describe('the overview', () => {
     expect(await newest()).toBe('2026-01-03T00:00:00.5Z');
   });
 
-  it('has the last upload, of that type', async () => {
+  it('has the last upload of that type', async () => {
     const last = async (type: string) => Date.parse((await overviewOf(api))[type]!.last_upload!);
     await api.upload('tags', [newTag()]);
     await api.upload('keywords', [{ keyword_id: randomUUID(), name: 'vegan' }]);
@@ -184,7 +184,7 @@ describe('the overview', () => {
     expect(await last('keywords')).toBe(keywords);
   });
 
-  it('counts open rejections as they come and go', async () => {
+  it('counts open rejections as they appear and disappear', async () => {
     const open = async () => (await overviewOf(api)).transactions!.open_rejections;
     const shop = newShop();
     const transactions = many(4, () => newTransaction(shop.shop_id));
@@ -199,7 +199,7 @@ describe('the overview', () => {
     expect(await open()).toBe(1);
   });
 
-  it('is of one organisation', async () => {
+  it('is limited to one organisation', async () => {
     const other = apiOf(server.url, await server.createKey(`other-${organisation}`));
     const tag = newTag();
     await api.upload('tags', [tag, newTag()]);
@@ -208,7 +208,7 @@ describe('the overview', () => {
     expect((await overviewOf(other)).tags!.records).toBe(1);
   });
 
-  it('needs data:read, and takes no parameters', async () => {
+  it('needs data:read, and accepts no parameters', async () => {
     const others = ['data:write', 'interactions:write', 'interactions:read'];
     const without = apiOf(server.url, await server.createKey(organisation, ...others));
     expectError(await without.get('/v1/data'), 403);
@@ -218,7 +218,7 @@ describe('the overview', () => {
   });
 });
 
-describe('under 20 uploads at the same time', () => {
+describe('under 20 concurrent uploads', () => {
   const times = 20;
 
   it('of different records, every one is counted', async () => {
@@ -258,8 +258,8 @@ describe('under 20 uploads at the same time', () => {
 
   it.each([
     ['', []],
-    [', beside a replay and a discard', [replayRejections, discardRejections]],
-  ])('that end the same rejections%s, each rejection ends once', async (_what, beside) => {
+    [', during a replay and a discard', [replayRejections, discardRejections]],
+  ])('that settle the same rejections%s, each rejection is settled once', async (_what, beside) => {
     const tags = many(1_000, () => newTag());
     await api.upload(
       'tags',

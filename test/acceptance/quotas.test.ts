@@ -8,7 +8,7 @@ import { startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many, newTag } from '../support/new-records.ts';
 
-/** A quota reaches every process on its own: the leader measures, and the others look up the keys that are concerned. */
+/** A quota takes effect in every process: the leader measures usage, and the other processes reload the affected keys. */
 
 let server: AdminServer;
 beforeAll(async () => {
@@ -16,13 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A minute is promised; a machine may be slow. */
+/** A quota should take effect within a minute, but the machine may be slow. */
 const patient = { timeout: 120_000, interval: 500 };
 const path = '/admin/v1/organisations';
 const tags = (count: number) => many(count, () => newTag());
 const dryRun = (api: Api) => api.post('/v1/data/tags?dry_run=true', { records: tags(1) });
 
-it('is enforced by all processes, shown to the operator, told to clients, and ends when it is raised', {
+it('is enforced by all processes, shown to the operator, reported to clients, and ends when it is raised', {
   timeout: 400_000,
 }, async () => {
   const other = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
@@ -33,7 +33,7 @@ it('is enforced by all processes, shown to the operator, told to clients, and en
     const [api] = apis as [Api];
     await api.upload('tags', tags(10));
     await server.run('organisations', 'limit', 'acme', '--records-stored', '12', '--bytes-stored', '1000000');
-    // A dry run has the header too, and stores nothing.
+    // A dry run stores nothing, but its response includes the header.
     for (const one of apis)
       await expect
         .poll(async () => (await dryRun(one)).headers.get('intake-quota'), patient)

@@ -7,7 +7,7 @@ import { many } from '../support/new-records.ts';
 import { asRead, idsOf, list, listedIds, sortedById, store, tagOf } from './reading.ts';
 import { makeRecord, storeReferenced, type TestRecord } from './record-types.ts';
 
-/** Reading many records back, page after page. */
+/** Tests reading many records in pages. */
 
 let server: BuiltServer;
 let database: pg.Client;
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 let organisations = 0;
-/** An organisation of its own for each test that counts what there is. */
+/** Creates a separate organisation for each test that counts records. */
 async function newOrganisation(): Promise<{ to: Api; organisationId: string }> {
   const slug = `org-${++organisations}`;
   const to = apiOf(server.url, await server.createKey(slug));
@@ -49,7 +49,7 @@ describe('pages', () => {
     );
   });
 
-  it.each([7, 100, 560, 1_000])('4b: of %i lead past every record once, in order', async (limit) => {
+  it.each([7, 100, 560, 1_000])('4b: of %i contain every record once, in order', async (limit) => {
     const pages = await allPages<TestRecord>(to, '/v1/data/tags', 'records', {
       limit: String(limit),
       include_deleted: 'true',
@@ -60,7 +60,7 @@ describe('pages', () => {
     );
   });
 
-  it('4b: are full though some records between are left out', async () => {
+  it('4b: are full though some records in between are left out', async () => {
     const pages = await allPages<TestRecord>(to, '/v1/data/tags', 'records', { limit: '7' });
     expect(pages.flat().map(({ tag_id }) => tag_id)).toEqual(
       idsOf(
@@ -71,20 +71,20 @@ describe('pages', () => {
     for (const page of pages.slice(0, -1)) expect(page).toHaveLength(7);
   });
 
-  it('4b: hold 100 unless asked otherwise, and the cursor is the last id', async () => {
+  it('4b: have 100 by default, and the cursor is the last id', async () => {
     const { body } = await list(to, 'tags', { include_deleted: 'true' });
     expect(listedIds('tags', { body } as Answer)).toEqual(idsOf('tags', tags.slice(0, 100)));
     expect(body.next_cursor).toBe(tags[99]!.tag_id);
   });
 
-  it('4b: a cursor need not be the id of a record, and may be written in capitals', async () => {
+  it('4b: a cursor need not be the id of a record, and may be in capitals', async () => {
     const cursor = '80000000-0000-0000-0000-00000000000A';
     const { body } = await list(to, 'tags', { cursor, include_deleted: 'true', limit: '5' });
     const after = tags.filter(({ tag_id }) => String(tag_id) > cursor.toLowerCase());
     expect(listedIds('tags', { body } as Answer)).toEqual(idsOf('tags', after.slice(0, 5)));
   });
 
-  it('4b: begin with the lowest id there can be, and end after the highest', async () => {
+  it('4b: start with the lowest possible id, and end after the highest', async () => {
     const { to: empty } = await newOrganisation();
     const [low, high] = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'];
     await store(empty, 'tags', [tagOf({ tag_id: low }), tagOf({ tag_id: high })]);
@@ -93,7 +93,7 @@ describe('pages', () => {
     expect((await list(empty, 'tags', { cursor: high })).body).toEqual({ records: [], next_cursor: null });
   });
 
-  it('4b: are not disturbed by what is uploaded meanwhile', async () => {
+  it('4b: are not affected by concurrent uploads', async () => {
     const { to: busy } = await newOrganisation();
     const first = many(60, () => tagOf());
     await store(busy, 'tags', first);
@@ -108,7 +108,7 @@ describe('pages', () => {
     for (const { tag_id } of first) expect(seen).toContain(tag_id);
   });
 
-  it('4b: end early where the records are long, and lead on', async () => {
+  it('4b: end early if the records are long, and continue', async () => {
     const { to: wordy } = await newOrganisation();
     const ids = await storeReferenced(wordy);
     const offers = many(450, () => makeRecord('offers', ids, { allowed_branches: 'x'.repeat(20_000) }));
@@ -119,7 +119,7 @@ describe('pages', () => {
   });
 });
 
-describe('records that match here and there among many', () => {
+describe('sparse matches among many records', () => {
   const total = 25_000;
   const rare = 6_000;
   let to: Api;
@@ -133,7 +133,8 @@ describe('records that match here and there among many', () => {
       select $1, md5($2 || n)::uuid, 'tag ' || n, n % $3 <> 0 from generate_series(1, $4) n`;
     await database.query(insert, [made.organisationId, 'mine', rare, total]);
     await database.query(insert, [foreign.organisationId, 'theirs', 10, total]);
-    // The service scans 10,000 at a time: the last of a scan and the first of the next match too.
+    // The service scans 10,000 records at a time. To test the boundary, the matches include the last record of one
+    // scan and the first record of the next.
     const match = `
       update tags set is_deleted = false where organisation_id = $1 and tag_id = any(array(
         select tag_id from tags where organisation_id = $1 order by tag_id offset $2 limit 2))`;
@@ -146,12 +147,12 @@ describe('records that match here and there among many', () => {
     expect(expected).toHaveLength(Math.floor(total / rare) + 4);
   });
 
-  it.each(['1', '3', '7', '8', '9', '1000'])('4b: are all found, %s to a page', async (limit) => {
+  it.each(['1', '3', '7', '8', '9', '1000'])('4b: are all found, %s per page', async (limit) => {
     const pages = await allPages<TestRecord>(to, '/v1/data/tags', 'records', { limit });
     expect(pages.flat().map(({ tag_id }) => tag_id)).toEqual(expected);
   });
 
-  it('4b: are counted to the last, and no other organisation’s is among them', async () => {
+  it('4b: are counted completely, without records of other organisations', async () => {
     const pages = await allPages<TestRecord>(to, '/v1/data/tags', 'records', {
       limit: '1000',
       include_deleted: 'true',

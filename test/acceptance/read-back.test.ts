@@ -20,7 +20,7 @@ import {
   type TestRecord,
 } from './record-types.ts';
 
-/** Reading back what was uploaded, one record by its id or many in pages. All at once: export.test.ts. */
+/** Tests reading uploaded records: one by id, or many in pages. export.test.ts reads all of them in one response. */
 
 const types = Object.keys(recordTypes);
 
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 let organisations = 0;
-/** An organisation of its own for each test that counts what there is. */
+/** Creates a separate organisation for each test that counts records. */
 async function newOrganisation(): Promise<{ to: Api; organisationId: string }> {
   const slug = `org-${++organisations}`;
   const to = apiOf(server.url, await server.createKey(slug));
@@ -55,7 +55,7 @@ async function newOrganisation(): Promise<{ to: Api; organisationId: string }> {
 }
 
 describe('one record', () => {
-  it.each(types)('4a: of %s has every field in order, and null where there is no value', async (type) => {
+  it.each(types)('4a: of %s has every field in order, and null without a value', async (type) => {
     const full = makeRecord(type, stored);
     const bare = requiredOnly(type, makeRecord(type, stored));
     await store(api, type, [full, bare]);
@@ -71,12 +71,12 @@ describe('one record', () => {
     fieldsOf(type).map(([field, { kind, references }]) => ({ type, field, kind, references })),
   );
   it.each(forms.filter(({ references }) => references === undefined))(
-    '4a: $type.$field is read in the form in which it is kept',
+    '4a: $type.$field is read in its stored form',
     async ({ type, field, kind }) => {
       for (const { name, sent, kept } of formsOf(kind)) {
         const record = makeRecord(type, stored, { [field]: sent });
         await store(api, type, [record]);
-        // What is written in JSON in another way is the same number.
+        // A number written differently in JSON is still the same number.
         const expected = JSON.parse(JSON.stringify(kept));
         const plain = kind === 'date-time' ? expected.replace(/\.?0+Z$/, 'Z') : expected;
         const { body } = await api.get(pathOf(type, record));
@@ -129,12 +129,12 @@ describe('one record', () => {
     expect([body.amount, body.discount_value]).toEqual([Number(amount), -Number(amount)]);
   });
 
-  it('4a: is read the same whatever the database is set to write', async () => {
+  it('4a: is read the same whatever the settings of the database', async () => {
     const databaseUrl = await createTestDatabase();
     const name = new URL(databaseUrl).pathname.slice(1);
     await database.query(`alter database ${name} set datestyle = 'German'`);
     await database.query(`alter database ${name} set timezone = 'Asia/Kathmandu'`);
-    // Through a pooler such a setting is refused at the start; pooler.test.ts has that.
+    // With a pooler, the service refuses this setting at startup (see pooler.test.ts).
     if (inject('poolerPort') === null)
       await database.query(`alter database ${name} set extra_float_digits = -5`);
     const elsewhere = await startBuiltServer({ DATABASE_URL: databaseUrl });
@@ -152,7 +152,7 @@ describe('one record', () => {
     await elsewhere.stop();
   });
 
-  it('4: is read by its id though it is marked as deleted', async () => {
+  it('4: is read by its id even if it is marked as deleted', async () => {
     const tag = tagOf({ is_deleted: true });
     await store(api, 'tags', [tag]);
     expect((await api.get(pathOf('tags', tag))).body).toEqual(asRead('tags', tag));
@@ -175,14 +175,14 @@ describe('one record', () => {
   });
 
   it.each(['x', '123', `${randomUUID()}0`, '%20', '__proto__', "'%20or%20true--", 'x'.repeat(500), ''])(
-    '4a: with the malformed id %j is not there',
+    '4a: with the malformed id %j is not found',
     async (id) => {
       expectError(await api.get(`/v1/data/shops/${id}`), 404);
     },
   );
 
   it.each(types)(
-    '19: of %s and another organisation is answered to the byte as one that does not exist',
+    '19: of %s and another organisation gets exactly the same answer as a missing one',
     async (type) => {
       const record = makeRecord(type, otherStored);
       await store(otherApi, type, [record]);
@@ -197,17 +197,17 @@ describe('one record', () => {
     },
   );
 
-  it('4a: is not found among those of another type', async () => {
+  it('4a: is not found under another type', async () => {
     expectError(await api.get(`/v1/data/tags/${stored.shops}`), 404);
   });
 
-  it('27d: takes no parameters', async () => {
+  it('27d: accepts no parameters', async () => {
     expectError(await api.get(`/v1/data/shops/${stored.shops}?fields=all`), 400, ['fields']);
   });
 });
 
 describe('the list', () => {
-  it.each(types)('4b: of %s gives the records as they are read one by one, ordered by id', async (type) => {
+  it.each(types)('4b: of %s returns the records as they are read one by one, ordered by id', async (type) => {
     const { to } = await newOrganisation();
     const ids = await storeReferenced(to);
     const before = (await list(to, type, {})).body.records;
@@ -229,7 +229,7 @@ describe('the list', () => {
       expect((await list(to, type, {})).body).toEqual({ records: [], next_cursor: null });
   });
 
-  it('4: leaves out what is marked as deleted, unless asked for', async () => {
+  it('4: leaves out records marked as deleted by default', async () => {
     const { to } = await newOrganisation();
     const tags = sortedById(
       'tags',
@@ -268,7 +268,7 @@ describe('references', () => {
     ).toHaveLength(3);
   });
 
-  it('4b: several combine, with each other and with the rest', async () => {
+  it('4b: several combine, with each other and with other parameters', async () => {
     const tags = many(2, () => tagOf());
     await store(api, 'tags', tags);
     const shops = many(2, () => makeRecord('shops'));
@@ -293,7 +293,7 @@ describe('references', () => {
 });
 
 describe('stored_since', () => {
-  it('4b: finds what was written at that instant or later, to the microsecond', async () => {
+  it('4b: finds records written at that instant or later, to the microsecond', async () => {
     const { to, organisationId } = await newOrganisation();
     const tags = sortedById(
       'tags',
@@ -316,13 +316,13 @@ describe('stored_since', () => {
     expect(await since('9999-12-31T23:59:59Z')).toEqual([]);
   });
 
-  it('4b: a record that changed is found again, one that was sent again unchanged is not', async () => {
+  it('4b: a changed record is found again, one that was sent again unchanged is not', async () => {
     const { to } = await newOrganisation();
     const [changed, unchanged, stale] = many(3, () => tagOf({ updated: '2026-03-14T09:26:53Z' }));
     await store(to, 'tags', [changed!, unchanged!, stale!]);
     const { body } = await list(to, 'tags', {});
     expect(body.records).toHaveLength(3);
-    // Longer than a clock's tick, so that the second upload is later by it.
+    // The pause is longer than a clock tick, so that the second upload is later.
     await new Promise((resolve) => setTimeout(resolve, 20));
     const between = new Date().toISOString();
     await store(to, 'tags', [
@@ -374,7 +374,7 @@ describe('parameters', () => {
     expectError(await api.get('/v1/data/tags?limit=5&limit=5'), 400, ['limit']);
   });
 
-  it('4b: limits from 1 to 1000 are taken', async () => {
+  it('4b: limits from 1 to 1000 are accepted', async () => {
     for (const limit of ['1', '1000']) expect((await list(api, 'tags', { limit })).status).toBe(200);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Answer, Api } from '../support/api.ts';
 import { fieldsOf, idFieldOf, makeRecord, type TestRecord } from './record-types.ts';
 
-/** What tests of reading records back say often. */
+/** Helpers for tests that read records back. */
 
 export const tagOf = (fields: TestRecord = {}): TestRecord => makeRecord('tags', {}, fields);
 
@@ -25,7 +25,7 @@ export const listedIds = (type: string, { body }: Answer): string[] => idsOf(typ
 export const sortedById = (type: string, records: readonly TestRecord[]): TestRecord[] =>
   records.toSorted((one, other) => (String(one[idFieldOf(type)]) < String(other[idFieldOf(type)]) ? -1 : 1));
 
-/** A record as it is read: everything that was left out is null, but for the one mark. */
+/** Returns a record as the API returns it: omitted fields are null, except is_deleted. */
 export const asRead = (type: string, record: TestRecord): TestRecord =>
   Object.fromEntries(
     fieldsOf(type).map(([name]) => [name, record[name] ?? (name === 'is_deleted' ? false : null)]),

@@ -7,7 +7,7 @@ import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { badTag, many, newShop, newTag } from '../support/new-records.ts';
 
-/** The receipts of an organisation, newest first: GET /v1/requests. */
+/** GET /v1/requests lists an organisation's receipts, newest first. */
 
 interface Receipt {
   readonly request_id: string;
@@ -21,7 +21,7 @@ interface Receipt {
 let server: SharedServer;
 let api: Api;
 let otherApi: Api;
-/** The receipts of what was uploaded, in order, as the list is to have them. */
+/** The expected receipts, in upload order. */
 const receipts: Receipt[] = [];
 const idempotencyKey = `nightly & co+${randomUUID()}`;
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await otherApi.upload('tags', [newTag()]);
 });
 
-/** A mixture in which every filter finds some and leaves some out. */
+/** Varies the uploads so that every filter matches some of them, but not all. */
 async function upload(at: number): Promise<void> {
   const [type, good] = at % 3 ? ['tags', newTag()] : ['shops', newShop()];
   const records = [[good], [good, { ...good, name: 7 }], [{ ...good, name: 7 }]][at % 4 === 3 ? 0 : at % 4]!;
@@ -43,7 +43,7 @@ async function upload(at: number): Promise<void> {
   expect(receipt.status).toBe(200);
   const { batches, ...rest } = receipt.body;
   receipts.push({ ...rest, counts: batches[0].data.counts });
-  // Receipt is told to the millisecond; apart by more than one, the order of any two is certain.
+  // Receipt times have a precision of one millisecond, so a larger gap makes the order certain.
   await sleep(2);
 }
 
@@ -60,7 +60,7 @@ const newestFirst = (matches: (one: Receipt) => boolean = () => true) =>
     .map(({ request_id }) => request_id);
 
 describe('the list', () => {
-  it('gives the receipts, newest first, with sums in place of the batches', async () => {
+  it('returns the receipts, newest first, with sums instead of the batches', async () => {
     const { status, body } = await list({ limit: '100' });
     expect(status).toBe(200);
     expect(body).toEqual({ requests: receipts.toReversed(), next_cursor: null });
@@ -88,7 +88,7 @@ describe('the list', () => {
     });
   });
 
-  it('gives nothing of another organisation', async () => {
+  it('returns nothing of another organisation', async () => {
     expect(idsOf(await list({}, otherApi))).toHaveLength(1);
     expect(idsOf(await list({ idempotency_key: idempotencyKey }, otherApi))).toEqual([]);
   });
@@ -107,7 +107,7 @@ describe('filters', () => {
     ['status', '207', (one: Receipt) => one.status === 207],
     ['status', '400', (one: Receipt) => one.status === 400],
     ['idempotency_key', idempotencyKey, (one: Receipt) => one.idempotency_key === idempotencyKey],
-  ])('%s=%s finds what has it, and nothing else', async (name, value, matches) => {
+  ])('%s=%s finds its matches, and nothing else', async (name, value, matches) => {
     const expected = newestFirst(matches);
     expect(expected.length).toBeGreaterThan(0);
     expect(expected.length).toBeLessThan(receipts.length);
@@ -117,7 +117,7 @@ describe('filters', () => {
   it.each([
     ['type', 'courses'],
     ['idempotency_key', 'never used'],
-  ])('%s=%s that nothing has finds nothing', async (name, value) => {
+  ])('%s=%s without matches finds nothing', async (name, value) => {
     expect((await list({ [name]: value })).body).toEqual({ requests: [], next_cursor: null });
   });
 
@@ -150,14 +150,14 @@ describe('filters', () => {
 });
 
 describe('pages', () => {
-  it.each([1, 5, 8, 23, 24, 100])('of %i lead to the end without gaps or repeats', async (limit) => {
+  it.each([1, 5, 8, 23, 24, 100])('of %i reach the end without gaps or repeats', async (limit) => {
     const pages = await allPages<Receipt>(api, '/v1/requests', 'requests', { limit: String(limit) });
     expect(pages.flat().map(({ request_id }) => request_id)).toEqual(newestFirst());
     for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit);
     expect(pages.length).toBeLessThanOrEqual(Math.ceil(24 / limit) + 1);
   });
 
-  it('keep to the filters', async () => {
+  it('respect the filters', async () => {
     for (const [name, value] of [
       ['type', 'tags'],
       ['status', '200'],
@@ -169,13 +169,13 @@ describe('pages', () => {
     }
   });
 
-  it('hold 20 unless asked otherwise', async () => {
+  it('have 20 by default', async () => {
     const { body } = await list();
     expect(body.requests).toHaveLength(20);
     expect(idsOf(await list({ cursor: body.next_cursor }))).toEqual(newestFirst().slice(20));
   });
 
-  it('are not disturbed by what is uploaded meanwhile', async () => {
+  it('are not affected by concurrent uploads', async () => {
     const { body } = await list({ limit: '10' });
     await upload(receipts.length);
     const { body: next } = await list({ limit: '10', cursor: body.next_cursor });

@@ -18,7 +18,7 @@ import { countStored } from '../support/query-database.ts';
 import { replayRejections } from '../support/rejections.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What became of an upload, told again later: GET /v1/requests/{request_id}. */
+/** GET /v1/requests/{request_id} returns the result of an earlier upload. */
 
 let directUrl: string;
 let proxy: TcpProxy;
@@ -48,7 +48,7 @@ async function expectReceipt(answer: Answer): Promise<Answer['body']> {
 }
 
 describe('the receipt of an upload', () => {
-  it('8: is there, and so is the repeated answer, where an unknown field has a name that cannot be stored', async () => {
+  it('8: exists, and so does the repeated answer, if an unknown field has a name that cannot be stored', async () => {
     const records = [newTag({ 'nul\0': 1, 'half\ud800': 1 })];
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await api.post('/v1/data/tags', { records }, headers);
@@ -61,7 +61,7 @@ describe('the receipt of an upload', () => {
     });
   });
 
-  it('has the answer again, and when, with which key, how large and how long', async () => {
+  it('has the answer again, with the time, the key, the size and the duration', async () => {
     const records = [newTag({ name: 'Zoë 🎓' }), badTag(), newTag({ colour: 'green' }), null];
     const before = Date.now();
     const answer = await api.upload('tags', records);
@@ -87,7 +87,7 @@ describe('the receipt of an upload', () => {
     expect(Date.parse(receipt.received)).toBeLessThanOrEqual(after);
     expect(Number.isInteger(receipt.duration_ms)).toBe(true);
     expect(receipt.duration_ms).toBeGreaterThanOrEqual(0);
-    // Both are rounded.
+    // Both durations are rounded, so allow a difference of 2 ms.
     expect(receipt.duration_ms).toBeLessThanOrEqual(after - before + 2);
   });
 
@@ -106,7 +106,7 @@ describe('the receipt of an upload', () => {
     expect(receipt.batches).toEqual(answer.body.batches);
   });
 
-  it('of records that all refer to what is missing is there too', async () => {
+  it('of records that all have missing references exists too', async () => {
     const answer = await api.upload('transactions', [danglingTransaction()]);
     expect(answer.status).toBe(400);
     expect(await expectReceipt(answer)).toMatchObject({
@@ -116,7 +116,7 @@ describe('the receipt of an upload', () => {
     });
   });
 
-  it('of unchanged and stale records has the counts of its own time', async () => {
+  it('of unchanged and stale records has the counts of that time', async () => {
     const tag = newTag({ updated: '2026-01-02T00:00:00Z' });
     const first = await api.upload('tags', [tag]);
     const second = await api.upload('tags', [tag, { ...tag, updated: '2026-01-01T00:00:00Z' }]);
@@ -125,7 +125,7 @@ describe('the receipt of an upload', () => {
       expect((await expectReceipt(answer)).batches).toEqual(answer.body.batches);
   });
 
-  it('has every batch, in the order sent, each with its own status and indices', async () => {
+  it('has every batch, in the order sent, each with its own status and indexes', async () => {
     const records = [
       ...many(1_000, () => newTag()),
       ...many(1_000, () => badTag()),
@@ -146,7 +146,7 @@ describe('the receipt of an upload', () => {
     expect(receipt.batches).toEqual(answer.body.batches);
   });
 
-  it('of batches that are all refused is 400', async () => {
+  it('of batches that all failed is 400', async () => {
     const answer = await api.upload(
       'tags',
       many(1_001, () => badTag()),
@@ -201,8 +201,8 @@ describe('a request that was refused as a whole', () => {
   });
 });
 
-describe('a receipt that is not there', () => {
-  it('is 404, in the same words whether unknown, malformed, foreign or of another request', async () => {
+describe('a missing receipt', () => {
+  it('is 404, with the same message whether unknown, malformed, foreign or of another request', async () => {
     const { body: theirs } = await otherApi.upload('tags', [newTag()]);
     const { headers } = await api.get('/v1/requests');
     const ids = [
@@ -229,7 +229,7 @@ describe('a receipt that is not there', () => {
   });
 });
 
-describe('asking for a receipt', () => {
+describe('reading a receipt', () => {
   it.each(['batches=1', 'request_id=x', 'limit=1', '__proto__=1'])('with ?%s is refused', async (query) => {
     const { body } = await api.upload('tags', [newTag()]);
     expectError(await api.get(`/v1/requests/${body.request_id}?${query}`), 400, [query.split('=')[0]!]);
@@ -249,8 +249,8 @@ describe('asking for a receipt', () => {
   });
 });
 
-describe('an upload of which a batch was not stored', () => {
-  it('has a receipt of the others, in their order, that names the missing one', async () => {
+describe('an upload with a batch that was not stored', () => {
+  it('has a receipt of the others, in their order, that lists the missing one', async () => {
     const tags = many(3_000, () => newTag());
     loseCommit(proxy, 2, false);
     const answer = await api.upload('tags', tags).finally(() => proxy.unwatch());
@@ -287,7 +287,7 @@ describe('an upload of which a batch was not stored', () => {
     expect(receipt.batches).toEqual([answer.body.batches[1]]);
   });
 
-  it('in any has no receipt, and left nothing', async () => {
+  it('in any has no receipt, and stored nothing', async () => {
     const tags = many(10, () => newTag());
     loseCommit(proxy, 1, false);
     const answer = await api.upload('tags', tags).finally(() => proxy.unwatch());
@@ -300,7 +300,7 @@ describe('an upload of which a batch was not stored', () => {
 });
 
 describe('the receipt of a replay', () => {
-  it('is there as for an upload', async () => {
+  it('exists as for an upload', async () => {
     const alone = apiOf(server.url, await server.createKey('replays'));
     await alone.upload('tags', [badTag(), badTag()]);
     await alone.upload('transactions', [danglingTransaction()]);
@@ -329,7 +329,7 @@ describe('the receipt of a replay', () => {
   it.each([
     ['was carried out', true],
     ['never arrived', false],
-  ])('whose only COMMIT %s is 500, and says that its outcome is not known', async (_what, arrives) => {
+  ])('whose only COMMIT %s is 500, with an unknown outcome', async (_what, arrives) => {
     const alone = apiOf(server.url, await server.createKey(`replays-${arrives}`));
     const shop = newShop();
     const transaction = newTransaction(shop.shop_id);
@@ -346,7 +346,7 @@ describe('the receipt of a replay', () => {
     expect((await alone.batch('transactions', [transaction])).counts.unchanged).toBe(1);
   });
 
-  it('in which the database is lost says which batches are stored, and the next finishes', async () => {
+  it('in which the database is lost reports which batches are stored, and the next finishes', async () => {
     const alone = apiOf(server.url, await server.createKey('replays-broken-off'));
     const shop = newShop();
     const transactions = many(2_500, () => newTransaction(shop.shop_id));

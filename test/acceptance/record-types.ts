@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Api } from '../support/api.ts';
 
 /**
- * The fourteen record types, written down a second time from the contract. The server has its own table; were this one
- * derived from it, a field forgotten there would be forgotten here too.
+ * The fourteen record types, written a second time from the contract. If this table were derived from the server's own
+ * table, a field missing there would be missing here too.
  */
 
 export type Kind =
@@ -23,7 +23,7 @@ export type Kind =
 export interface FieldRule {
   readonly kind: Kind;
   readonly required: boolean;
-  /** The type whose stored ids are the only ones allowed here. */
+  /** Only stored ids of this type are allowed as values. */
   readonly references?: string;
 }
 
@@ -146,7 +146,7 @@ const ordinary: Readonly<Record<Exclude<Kind, 'uuid'>, unknown>> = {
   boolean: false,
 };
 
-/** A sound record with a value in every field, a fresh id, and its references taken from `stored`. */
+/** Returns a valid record with a value in every field, a new id, and references from `stored`. */
 export function makeRecord(type: string, stored: StoredIds = {}, changes: TestRecord = {}): TestRecord {
   const values = fieldsOf(type).map(([name, { kind, references }]) => {
     if (references !== undefined) return [name, stored[references]];
@@ -155,14 +155,14 @@ export function makeRecord(type: string, stored: StoredIds = {}, changes: TestRe
   return { ...Object.fromEntries(values), ...changes };
 }
 
-/** The same record with nothing in it that could be left out. */
+/** Returns the same record without its optional fields. */
 export function requiredOnly(type: string, record: TestRecord): TestRecord {
   return Object.fromEntries(
     fieldsOf(type).flatMap(([name, rule]) => (rule.required ? [[name, record[name]]] : [])),
   );
 }
 
-/** Stores one record of every type that others refer to; returns their ids. */
+/** Stores one record of every type that other types reference, and returns the ids. */
 export async function storeReferenced(api: Api): Promise<StoredIds> {
   const ids: Record<string, string> = {};
   for (const type of ['shops', 'categories', 'tags', 'keywords', 'customers']) {
@@ -174,13 +174,13 @@ export async function storeReferenced(api: Api): Promise<StoredIds> {
   return ids;
 }
 
-/** A number written in JSON exactly like this: 1e400 and 0.10 do not survive as numbers of our own. */
+/** Returns a number with exactly this text in JSON. JavaScript numbers cannot represent 1e400 or 0.10. */
 const literal = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
 
 const codePointsMaxOf = (kind: Kind): number => (kind === 'long text' ? 20_000 : 1_000);
-const signOf = (kind: Kind): string => (kind === 'long text' ? 'é' : '🎓'); // A record may not have 80,000 bytes.
+const signOf = (kind: Kind): string => (kind === 'long text' ? 'é' : '🎓'); // A record cannot be 80,000 bytes long.
 
-/** Values at the edge of what a kind allows, by name. */
+/** Returns the edge cases that a kind of field allows, by name. */
 export function edgeValues({ kind, required }: FieldRule): Record<string, unknown> {
   const max = codePointsMaxOf(kind);
   const amounts = {
@@ -226,7 +226,7 @@ export function edgeValues({ kind, required }: FieldRule): Record<string, unknow
   return edges[kind];
 }
 
-/** A value as sent, the form in which it is to be kept, and the nearest value that is another one. */
+/** A value as it is sent, its expected stored form, and the nearest different value. */
 export interface Form {
   readonly name: string;
   readonly sent: unknown;
@@ -294,7 +294,7 @@ export function formsOf(kind: Kind): Form[] {
   return forms[kind];
 }
 
-/** `other` is a microsecond later, never earlier: a record whose `updated` went back would be skipped as stale. */
+/** Sets `other` a microsecond later, because a record with an earlier `updated` would be skipped as stale. */
 function instant(name: string, sent: string, utc: string): Form {
   const [seconds, fraction = ''] = utc.split('.');
   const kept = `${seconds}.${fraction.padEnd(6, '0')}Z`;
@@ -305,7 +305,7 @@ export interface BadValue extends Pick<Form, 'name' | 'sent'> {
   readonly code: string;
 }
 
-/** Everything a field must refuse, with the code that says why. */
+/** Returns all values that a field must refuse, each with the expected error code. */
 export function badValues({ kind, required }: FieldRule): BadValue[] {
   const max = codePointsMaxOf(kind);
   const shape =

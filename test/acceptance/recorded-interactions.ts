@@ -4,7 +4,7 @@ import { beforeAll, expect } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 
-/** A server with interactions to be read back, for each test file that imports this. */
+/** Starts a server with recorded interactions for each test file that imports this module. */
 
 export interface Interaction {
   readonly interaction_id: string;
@@ -15,7 +15,7 @@ export interface Interaction {
 export let server: SharedServer;
 export let api: Api;
 export let otherApi: Api;
-/** What was recorded, in order. */
+/** The recorded interactions, in the order they were recorded. */
 export const recorded: Interaction[] = [];
 export const [shop, otherShop, tag, student, recommendation] = Array.from({ length: 5 }, () => randomUUID());
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await record(fieldsOf(0), otherApi);
 });
 
-/** A mixture in which every filter finds some and leaves some out. */
+/** Varies the fields so that every filter matches some interactions, but not all. */
 export function fieldsOf(at: number): object {
   return {
     interaction_type: ['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE'][at % 4],
@@ -53,7 +53,7 @@ export function fieldsOf(at: number): object {
 export async function record(fields: object, to = api): Promise<Interaction> {
   const { status, body } = await to.post('/user-interactions', fields);
   expect(status).toBe(201);
-  // Receipt is told to the millisecond; apart by more than one, the order of any two is certain.
+  // Receipt times have a precision of one millisecond, so a larger gap makes the order certain.
   await sleep(2);
   return body;
 }

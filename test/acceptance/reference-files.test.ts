@@ -7,7 +7,7 @@ import { expectError, uuidV7 } from '../support/expect-error.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { expectReady } from '../support/ready.ts';
 
-/** The files of the API reference, as browsers and caches meet them: made once, compressed once, sent to anyone. */
+/** Tests how browsers and caches see the API reference's files, which are public and are compressed only once. */
 
 let server: AdminServer;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** One answer as it is on the wire: `fetch` would undo the encoding. */
+/** Returns a response without decoding it, unlike `fetch`. */
 function ask(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Asked> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers, agent: false }, async (response) => {
@@ -45,7 +45,7 @@ describe.each([
 ])('of the %s API', (_api, baseOf, title) => {
   const urls = async () => [`${baseOf()}/docs/`, `${baseOf()}/openapi.json`, await scriptUrlOf(baseOf())];
 
-  it('come in the encoding that is asked for, each with its own strong tag', async () => {
+  it('have the requested encoding, each with its own strong tag', async () => {
     for (const url of await urls()) {
       const plain = await ask(url);
       const [br, gzip] = [
@@ -71,7 +71,7 @@ describe.each([
     }
   });
 
-  it('are answered with 304 to whoever has them in that encoding, and to nobody else', async () => {
+  it('are 304 for a client that has them in that encoding, and for nobody else', async () => {
     for (const url of await urls()) {
       const accept = { 'accept-encoding': 'br' };
       const first = await ask(url, accept);
@@ -102,18 +102,18 @@ describe.each([
     }
   });
 
-  it('are asked for again each time, but for the script, whose address carries its hash', async () => {
+  it('are revalidated each time, except for the script, whose address contains its hash', async () => {
     const [page = '', description = '', script = ''] = await urls();
     for (const url of [page, description]) expect((await ask(url)).headers['cache-control']).toBe('no-cache');
     expect((await ask(script)).headers['cache-control']).toBe('public, max-age=31536000, immutable');
-    // A page of another version asks for another script: it gets this one, and does not keep it.
+    // A page from another version requests another script. It gets the current script, which must not be cached.
     for (const other of [script.replace(/\?.*/, ''), script.replace(/\?.*/, '?another')]) {
       const { status, headers } = await ask(other);
       expect([status, headers['cache-control']]).toEqual([200, 'no-cache']);
     }
   });
 
-  it('take no other method, and the page says whose reference it is', async () => {
+  it('accept no other method, and the page names its API', async () => {
     for (const url of [`${baseOf()}/docs`, ...(await urls())]) {
       const refused = await apiOf(url).send('', { method: 'POST' });
       expectError(refused, 405);
@@ -125,12 +125,12 @@ describe.each([
   });
 });
 
-it('are asked for at /docs too, with or without a slash', async () => {
+it('are also served at /docs, with or without a slash', async () => {
   const { status, headers } = await apiOf(server.url).get('/docs');
   expect([status, headers.get('location')]).toEqual([301, '/docs/']);
 });
 
-it('78: the bare address leads to the reference, on both APIs and without a key, and is not kept', async () => {
+it('78: the bare address redirects to the reference, on both APIs and without a key, and is not cached', async () => {
   for (const [url, path] of [
     [server.url, '/'],
     [server.adminUrl, '/'],
@@ -146,7 +146,7 @@ it('78: the bare address leads to the reference, on both APIs and without a key,
   expectError(await apiOf(server.url).send('/', { method: 'POST' }), 405);
 });
 
-it('are not sent in an encoding that is refused', async () => {
+it('are not sent in an encoding that the client refuses', async () => {
   for (const [accept, encoding] of [
     ['br;q=0, gzip', 'gzip'],
     ['br;q=0, gzip;q=0', undefined],

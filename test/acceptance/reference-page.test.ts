@@ -7,17 +7,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectInTime } from '../support/in-time.ts';
 
-const executablePath = '/usr/bin/chromium';
+const executablePath = '/usr/bin/chromium-headless-shell';
 
 const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 
-/** A browser shares the machine with the other tests, and drawing the page takes it seconds of CPU. */
+/** The timeout is long because other tests use the CPU at the same time, and rendering the page takes seconds of CPU. */
 const timeout = 300_000;
 
 const desktop = { width: 1280, height: 1400 };
 const phone = { width: 390, height: 844 };
 
-/** With PICTURES set, the page as it looks at each step is in .intake/pictures/. */
+/** If PICTURES is set, saves a screenshot of each step in .intake/pictures/. */
 async function picture(page: Page, name: string): Promise<void> {
   if (!process.env.PICTURES) return;
   const folder = fileURLToPath(new URL('../../.intake/pictures/', import.meta.url));
@@ -26,13 +26,13 @@ async function picture(page: Page, name: string): Promise<void> {
 }
 
 describe.skipIf(!existsSync(executablePath))(
-  'the reference page (needs Debian’s chromium)',
+  'the reference page (needs headless Chromium)',
   { timeout },
   () => {
     let server: SharedServer;
     let browser: Browser;
     let context: BrowserContext;
-    /** Drawing the page takes seconds, so every test looks at the same one. */
+    /** All tests share this page, because rendering it takes seconds. */
     let page: Page;
     const requested: string[] = [];
     const complaints: string[] = [];
@@ -44,7 +44,7 @@ describe.skipIf(!existsSync(executablePath))(
       page = await context.newPage();
       page.on('request', (request) => requested.push(request.url()));
       page.on('console', (message) => {
-        // A browser asks for an icon by itself; there is none, and without a key it is not told so.
+        // Browsers request an icon on their own. The service has no icon, and a request without a key gets 401.
         const icon = message.location().url.endsWith('/favicon.ico');
         if (message.type() === 'error' && !icon) complaints.push(message.text());
       });
@@ -65,7 +65,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.locator('#first-text').count()).toBe(0);
     });
 
-    it('shows the fields of a record open and in order, a real upload next to them, and offers the library and the command', async () => {
+    it('shows the fields of a record expanded and in order, a real upload next to them, and offers the library and the command', async () => {
       await show('Upload transactions', 'tag/upload/POST/v1/data/transactions');
       const { properties, required } = description.components.schemas.Transaction as {
         properties: Record<string, object>;
@@ -75,7 +75,7 @@ describe.skipIf(!existsSync(executablePath))(
       const text = async () => (await operation.innerText()).replaceAll(/\s+/g, ' ');
       await expect.poll(text, { timeout, interval: 250 }).toContain('is_deleted');
       const [, body = ''] = /Body required(.*?)Responses/.exec(await text()) ?? [];
-      // Before the array there is the choice of the media type.
+      // On the page, the choice of media type comes before the array.
       const parts = body.split(/ (?=\w+ Type: )/);
       const fields = parts.slice(parts.findIndex((part) => part.startsWith('records ')) + 1);
       expect(fields.map((field) => field.split(' ')[0])).toEqual(Object.keys(properties));
@@ -128,8 +128,9 @@ describe.skipIf(!existsSync(executablePath))(
       expect(complaints).toEqual([]);
     });
 
-    // After the test of errors, because an answer without a key is one. All uploads are described alike: one stands for the rest.
-    it('asks for a dry run of an upload unless one says otherwise', async () => {
+    // The test above checks that no errors were logged, so this one must run later: the browser logs the 401 for a
+    // missing key. All uploads are described alike, so testing one of them is enough.
+    it('sends a dry run of an upload by default', async () => {
       await show('Upload transactions', 'tag/upload/POST/v1/data/transactions');
       await page
         .locator('button', { hasText: /Test Request.*\/v1\/data\/transactions( |\)|$)/ })
@@ -146,11 +147,11 @@ describe.skipIf(!existsSync(executablePath))(
       await page.close();
     });
 
-    it('shows a first text within a second to whoever has been there before', async () => {
+    it('shows a first text within a second on a repeated visit', async () => {
       const visit = async () => {
         const again = await context.newPage();
         await again.goto(`${server.url}/docs/`, { waitUntil: 'commit' });
-        // The first thing drawn is text: there is nothing else before the script has run.
+        // The browser draws only text until the script has run, so the first paint shows text.
         const paint = await again.evaluate(
           () =>
             new Promise<number>((resolve) => {

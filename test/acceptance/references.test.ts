@@ -24,7 +24,7 @@ beforeAll(async () => {
   await startAfresh('acme');
 });
 
-/** One organisation for all of it would, on a fast machine, send more requests a second than it is allowed. */
+/** Switches to a new organisation, because a fast machine would exceed a single organisation's request limit. */
 async function startAfresh(organisation: string): Promise<void> {
   api = apiOf(server.url, await server.createKey(organisation));
   stored = await storeReferenced(api);
@@ -47,12 +47,12 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     message: expect.stringContaining(`/v1/data/${to}`),
   });
 
-  it(title('an id that is stored is taken'), async () => {
+  it(title('an existing id is accepted'), async () => {
     const data = await api.batch(type, [referring(stored[to])]);
     expect(data).toMatchObject({ http: 200, error: null, errors: [], counts: { created: 1, failed: 0 } });
   });
 
-  it(title('an id that is stored nowhere is reference_not_found, and the record is not stored'), async () => {
+  it(title('a missing id is reference_not_found, and the record is not stored'), async () => {
     const record = referring(randomUUID());
     for (const _ of ['first', 'again']) {
       const data = await api.batch(type, [record]);
@@ -62,7 +62,7 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     }
   });
 
-  it(title("another organisation's id is answered as one stored nowhere"), async () => {
+  it(title("another organisation's id gets the same answer as a missing one"), async () => {
     const record = referring(storedByNeighbour[to]);
     const theirs = await api.batch(type, [record]);
     const nowhere = await api.batch(type, [{ ...record, [field]: randomUUID() }]);
@@ -70,21 +70,21 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     expect({ ...theirs, request_id: '', batch_id: '' }).toEqual({ ...nowhere, request_id: '', batch_id: '' });
   });
 
-  it(title('the id that was sent is not repeated in the answer'), async () => {
+  it(title('the sent id is not repeated in the answer'), async () => {
     const id = randomUUID();
     const { body } = await api.upload(type, [referring(id), referring(storedByNeighbour[to])]);
     expect(JSON.stringify(body)).not.toContain(id);
     expect(JSON.stringify(body)).not.toContain(storedByNeighbour[to]);
   });
 
-  it(title('a deleted record is still there to be referred to'), async () => {
+  it(title('a deleted record can still be referenced'), async () => {
     const target = makeRecord(to, {}, { is_deleted: true });
     await api.batch(to, [target]);
     const data = await api.batch(type, [referring(target[idFieldOf(to)])]);
     expect(data).toMatchObject({ http: 200, counts: { created: 1 } });
   });
 
-  it(title('a record can be changed after what it refers to was deleted'), async () => {
+  it(title('a record can be changed after its reference was deleted'), async () => {
     const target = makeRecord(to);
     await api.batch(to, [target]);
     const record = referring(target[idFieldOf(to)]);
@@ -105,7 +105,7 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     expect(data.errors).toEqual(records.map((record, index) => dangling(index, record)));
   });
 
-  it(title('dangling records fail by themselves, the good ones between them are stored'), async () => {
+  it(title('records with a missing reference fail, the good ones between them are stored'), async () => {
     const missing = randomUUID();
     const ids = [missing, stored[to], missing, stored[to], randomUUID()];
     const records = ids.map(referring);
@@ -118,7 +118,7 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     expect(again).toMatchObject({ http: 200, counts: { unchanged: 2 } });
   });
 
-  it(title('the same record succeeds once what it refers to is stored'), async () => {
+  it(title('the same record succeeds once its reference is stored'), async () => {
     const target = makeRecord(to);
     const record = referring(target[idFieldOf(to)]);
     expect(await api.batch(type, [record])).toMatchObject({ http: 400, counts: { failed: 1 } });
@@ -127,14 +127,14 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
     expect(await api.batch(type, [record])).toMatchObject({ http: 200, counts: { unchanged: 1 } });
   });
 
-  it(title('a record that was itself refused cannot be referred to'), async () => {
+  it(title('a record that failed cannot be referenced'), async () => {
     const target = makeRecord(to, {}, { created: 'yesterday' });
     expect(await api.batch(to, [target])).toMatchObject({ http: 400 });
     const record = referring(target[idFieldOf(to)]);
     expect((await api.batch(type, [record])).errors).toEqual([dangling(0, record)]);
   });
 
-  it(title('a stored record is not changed by a version that dangles'), async () => {
+  it(title('a stored record is not changed by a version with a missing reference'), async () => {
     const record = referring(stored[to]);
     await api.batch(type, [record]);
     const worse = { ...record, [field]: randomUUID(), created: null };
@@ -144,7 +144,7 @@ describe.each(references)('$type $field', ({ type, field, to }) => {
 });
 
 describe.each(['shop-categories', 'shop-tags', 'shop-keywords', 'student-favourites'])('%s', (type) => {
-  it(`${type}: each of two dangling references is named, as one failed record`, async () => {
+  it(`${type}: each of two missing references is reported, as one failed record`, async () => {
     const fields = references.filter((reference) => reference.type === type).map(({ field }) => field);
     const record = makeRecord(type, stored, Object.fromEntries(fields.map((field) => [field, randomUUID()])));
     const data = await api.batch(type, [record]);
@@ -163,13 +163,13 @@ describe.each([
   ['customers', 'institute_id', 'customers'],
   ['customers', 'course_id', 'customers'],
 ])('%s.%s', (type, field, strangeType) => {
-  it(`${type}.${field}: an id that exists nowhere is taken`, async () => {
+  it(`${type}.${field}: an id that does not exist is accepted`, async () => {
     const record = makeRecord(type, stored, { [field]: randomUUID() });
     expect(await api.batch(type, [record])).toMatchObject({ http: 200, counts: { created: 1 } });
     expect(await api.batch(type, [record])).toMatchObject({ http: 200, counts: { unchanged: 1 } });
   });
 
-  it(`${type}.${field}: an id that is stored elsewhere is taken as well`, async () => {
+  it(`${type}.${field}: an id that is stored elsewhere is accepted as well`, async () => {
     const record = makeRecord(type, stored, { [field]: storedByNeighbour[strangeType] });
     expect(await api.batch(type, [record])).toMatchObject({ http: 200, counts: { created: 1 } });
   });
@@ -198,13 +198,13 @@ describe.each([
     return record[idFieldOf(to)];
   };
 
-  it(title('an id that is stored is taken'), async () => {
+  it(title('an existing id is accepted'), async () => {
     const id = await store(api);
     const { status, body } = await interact(id);
     expect([status, body[field]]).toEqual([201, id]);
   });
 
-  it(title('an id that is stored nowhere is 400 and names the field'), async () => {
+  it(title('a missing id is 400 and names the field'), async () => {
     const { status, body } = await interact(randomUUID());
     expect(status).toBe(400);
     expect(body).toEqual({
@@ -215,14 +215,14 @@ describe.each([
     });
   });
 
-  it(title("another organisation's id is answered as one stored nowhere"), async () => {
+  it(title("another organisation's id gets the same answer as a missing one"), async () => {
     const theirs = await interact(await store(neighbour));
     const nowhere = await interact(randomUUID());
     expect([theirs.status, theirs.body]).toEqual([nowhere.status, nowhere.body]);
     expect(theirs.status).toBe(400);
   });
 
-  it(title('a deleted record is still there to be referred to'), async () => {
+  it(title('a deleted record can still be referenced'), async () => {
     expect((await interact(await store(api, { is_deleted: true }))).status).toBe(201);
   });
 

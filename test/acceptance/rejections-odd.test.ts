@@ -17,7 +17,7 @@ beforeEach(async () => {
   api = apiOf(server.url, key);
 });
 
-it('a replay that stores a record settles what was rejected of it before, so that nothing older comes back', async () => {
+it('a replay that stores a record settles its earlier rejection, so that nothing older comes back', async () => {
   const [first, second] = [newShop(), newShop()];
   const transaction = newTransaction(first.shop_id, { amount: 1 });
   await api.upload('transactions', [transaction]);
@@ -35,7 +35,7 @@ it('a replay that stores a record settles what was rejected of it before, so tha
   );
 });
 
-it('a failed record that is nested, or holds a number no double can, is listed as it was sent', async () => {
+it('a failed record that is nested, or has a number that no double can represent, is listed as it was sent', async () => {
   const nested = `${'['.repeat(29)}${']'.repeat(29)}`;
   const sent = `{"tag_id":"${randomUUID()}","name":7,"deep":${nested},"huge":1e400,"exact":9007199254740993}`;
   const answer = await api.send('/v1/data/tags', {
@@ -74,7 +74,7 @@ it.each([
   },
 );
 
-it('a page of large records ends early, and the next goes on where it ended', async () => {
+it('a page of large records ends early, and the next continues there', async () => {
   const large = many(150, () => badTag({ note: 'x'.repeat(60_000) }));
   await api.upload('tags', large);
   const first = (await api.get('/v1/rejections?limit=1000')).body;
@@ -89,7 +89,7 @@ it('a page of large records ends early, and the next goes on where it ended', as
   expect(ids).toEqual(large.map(({ tag_id }) => tag_id));
 });
 
-it('uploads, replays and discards of the same records at the same time never fail for each other', async () => {
+it('concurrent uploads, replays and discards of the same records never fail because of each other', async () => {
   const shops = many(4, () => newShop());
   const transactions = shops.flatMap(({ shop_id }) => many(25, () => newTransaction(shop_id)));
   await api.upload('transactions', transactions);
@@ -114,7 +114,7 @@ it('uploads, replays and discards of the same records at the same time never fai
   expect(await listRejections(api)).toEqual([]);
 });
 
-it('filters in a body are refused, for without them everything would be meant', async () => {
+it('filters in a body are refused, because everything would match without them', async () => {
   await api.upload('tags', [badTag(), newTag()]);
   expect((await api.post('/v1/rejections/replay', { type: 'shops' })).status).toBe(400);
   const init = { headers: { 'content-type': 'application/json' }, body: '{"type":"shops"}' };

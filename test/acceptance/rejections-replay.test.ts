@@ -21,7 +21,7 @@ import {
   summariseRejections,
 } from '../support/rejections.ts';
 
-/** How a rejection ends by request: replayed with success, or discarded. */
+/** Tests how a request closes a rejection: by a successful replay, or by discarding it. */
 
 let server: SharedServer;
 let api: Api;
@@ -44,7 +44,7 @@ const openOf = async () =>
   );
 
 describe('a replay', () => {
-  it('stores what by now is sound, and that leaves', async () => {
+  it('stores records that are valid now, and removes their rejections', async () => {
     const shop = newShop();
     const transactions = many(3, () => newTransaction(shop.shop_id, { updated: '2026-01-01T00:00:00.5Z' }));
     await api.upload('transactions', transactions);
@@ -57,7 +57,7 @@ describe('a replay', () => {
     expect((await api.batch('transactions', transactions)).counts).toMatchObject({ unchanged: 3 });
   });
 
-  it('is answered in the shape of an upload, with what remains', async () => {
+  it('is answered in the shape of an upload, with the number that remains', async () => {
     const shop = newShop();
     await api.upload('transactions', [newTransaction(shop.shop_id)]);
     await api.upload('shops', [shop]);
@@ -108,7 +108,7 @@ describe('a replay', () => {
     ['all good', 200, [true, true]],
     ['some bad', 207, [true, false]],
     ['all bad', 400, [false, false]],
-  ])('of records by now %s is %i', async (_what, status, sound) => {
+  ])('of records now %s is %i', async (_what, status, sound) => {
     const shop = newShop();
     const transactions = sound.map((good) => newTransaction(good ? shop.shop_id : randomUUID()));
     await api.upload('transactions', transactions);
@@ -119,7 +119,7 @@ describe('a replay', () => {
     expect((await listRejections(api)).map(({ id }) => id)).toEqual(open);
   });
 
-  it('leaves what fails again, once and with its new reason', async () => {
+  it('keeps what fails again, once and with its new reason', async () => {
     const [shop, tag] = [newShop(), newTag()];
     const link = { shop_tag_id: randomUUID(), shop_id: shop.shop_id, tag_id: tag.tag_id };
     await api.upload('shop-tags', [link]);
@@ -143,7 +143,7 @@ describe('a replay', () => {
     expect(await listRejections(api)).toEqual([]);
   });
 
-  it('takes only what the filters find', async () => {
+  it('processes only what the filters match', async () => {
     const shop = newShop();
     const [first, second] = [newTransaction(shop.shop_id), newTransaction(shop.shop_id)];
     const { body } = await api.upload('transactions', [first]);
@@ -165,12 +165,12 @@ describe('a replay', () => {
     expect((await listRejections(api)).map(({ type }) => type)).toEqual(['tags']);
   });
 
-  it('of several types goes by what depends on what, not by age', async () => {
+  it('of several types follows the dependencies, not the age', async () => {
     const shop = newShop();
     const transaction = newTransaction(shop.shop_id);
     await api.upload('transactions', [transaction]);
     await api.upload('shops', [{ ...shop, name: 7 }]);
-    // Put right behind the service's back, as a rule that is relaxed would: then one replay can store both.
+    // Correct the records in the database, as if a rule had been relaxed, so that one replay can store both.
     await queryDatabase(server.databaseUrl, 'update rejections set record = $1 where record_id = $2', [
       JSON.stringify(shop),
       shop.shop_id,
@@ -192,7 +192,7 @@ describe('a replay', () => {
     expect(await countStored(server.databaseUrl, 'shops', 'shop_id', [shop.shop_id])).toBe(1);
   });
 
-  it('goes in batches of 1,000', async () => {
+  it('runs in batches of 1,000', async () => {
     const shop = newShop();
     await api.upload(
       'transactions',
@@ -207,7 +207,7 @@ describe('a replay', () => {
     expect(await openOf()).toMatchObject({ transactions: 0 });
   });
 
-  it('twice at the same time stores each once, and leaves nothing', async () => {
+  it('twice at the same time stores each once, and keeps nothing', async () => {
     const shop = newShop();
     const transactions = many(2_000, () => newTransaction(shop.shop_id));
     await api.upload('transactions', transactions);
@@ -223,7 +223,7 @@ describe('a replay', () => {
     });
   });
 
-  it('does not bring back what was too large to be kept: it stays until it is uploaded', async () => {
+  it('does not restore records that were too large to be kept: they stay until they are uploaded', async () => {
     const tag = newTag();
     const shop = newShop();
     await api.upload('tags', [{ ...tag, note: 'x'.repeat(70_000) }]);
@@ -257,7 +257,7 @@ describe('a replay', () => {
 });
 
 describe('discarding', () => {
-  it('removes what the filters find, and says how many', async () => {
+  it('removes what the filters match, and reports the number', async () => {
     const { body } = await api.upload('tags', [badTag(), badTag(), newTag({ name: undefined })]);
     await api.upload('transactions', [danglingTransaction()]);
     const discard = async (query: Record<string, string>) => {
@@ -313,7 +313,7 @@ describe('asking wrongly', () => {
     expect(await listRejections(api)).toEqual(before);
   });
 
-  it('27d: a page can be asked for in the list only, of 1 to 1,000', async () => {
+  it('27d: only the list accepts a page size, from 1 to 1,000', async () => {
     for (const query of ['limit=0', 'limit=1001', 'limit=x', 'cursor=x'])
       expectError(await api.get(`/v1/rejections?${query}`), 400, [query.split('=')[0]!]);
     for (const name of ['limit', 'cursor']) {
@@ -324,7 +324,7 @@ describe('asking wrongly', () => {
     }
   });
 
-  it('37: listing needs data:read, and replaying and discarding data:write for all types', async () => {
+  it('37: listing needs data:read, and replaying and discarding need data:write for all types', async () => {
     await api.upload('tags', [badTag()]);
     const keyed = async (...scopes: string[]) =>
       apiOf(server.url, await server.createKey(organisation, ...scopes));

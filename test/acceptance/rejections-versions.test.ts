@@ -6,7 +6,7 @@ import { badTag, many, newShop, newTag, newTransaction } from '../support/new-re
 import { overviewOf } from '../support/overview.ts';
 import { listRejections, replayRejections, summariseRejections } from '../support/rejections.ts';
 
-/** What a later upload of the same record does to its rejection. */
+/** Tests how a later upload of the same record affects its rejection. */
 
 let server: SharedServer;
 let api: Api;
@@ -21,10 +21,10 @@ const [older, newer] = ['2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'];
 
 it.each([
   ['a newer rejection stays', newer, older, 1],
-  ['one of the same time goes', newer, newer, 0],
-  ['an older one goes', older, newer, 0],
-  ['one without a time goes', undefined, older, 0],
-  ['one goes where the record that is stored has no time', newer, undefined, 0],
+  ['one with the same time is removed', newer, newer, 0],
+  ['an older one is removed', older, newer, 0],
+  ['one without a time is removed', undefined, older, 0],
+  ['one is removed if the stored record has no time', newer, undefined, 0],
 ])('when a record is stored, %s', async (_what, rejected, stored, left) => {
   const tag = newTag();
   await api.upload('tags', [{ ...tag, name: 7, updated: rejected }]);
@@ -47,7 +47,7 @@ it('a newer version whose reference was missing is stored by a replay, though an
   expect(await listRejections(api)).toEqual([]);
 });
 
-it('a replay that stores an older version leaves a newer rejection of the same record', async () => {
+it('a replay that stores an older version keeps a newer rejection of the same record', async () => {
   const [first, second] = [newShop(), newShop()];
   const transaction = newTransaction(first.shop_id);
   await api.upload('transactions', [{ ...transaction, shop_id: second.shop_id, amount: 2, updated: newer }]);
@@ -62,7 +62,7 @@ it('a replay that stores an older version leaves a newer rejection of the same r
   expect(await listRejections(api)).toEqual([]);
 });
 
-it('a replay moves last_upload', async () => {
+it('a replay updates last_upload', async () => {
   const shop = newShop();
   await api.upload('transactions', [newTransaction(shop.shop_id)]);
   await api.upload('shops', [shop]);
@@ -73,7 +73,7 @@ it('a replay moves last_upload', async () => {
 });
 
 describe('a later upload', () => {
-  it('that stores the same id ends the rejection, and no other', async () => {
+  it('that stores the same id settles the rejection, and no other', async () => {
     const [first, second] = [newTag(), newTag()];
     await api.upload('tags', [{ ...first, name: 7 }]);
     await api.upload('tags', [
@@ -86,7 +86,7 @@ describe('a later upload', () => {
     expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 1 } });
   });
 
-  it('that changes a stored record ends the rejection of its other version', async () => {
+  it('that changes a stored record settles the rejection of its other version', async () => {
     const tag = newTag();
     await api.upload('tags', [tag]);
     await api.upload('tags', [{ ...tag, name: 7 }]);
@@ -96,7 +96,7 @@ describe('a later upload', () => {
     expect((await replayRejections(api)).body.batches).toEqual([]);
   });
 
-  it('that fails again takes the place of the rejection', async () => {
+  it('that fails again replaces the rejection', async () => {
     const tag = newTag();
     const first = await api.upload('tags', [{ ...tag, name: 7 }]);
     const [before] = await listRejections(api);
@@ -116,7 +116,7 @@ describe('a later upload', () => {
     expect(await summariseRejections(api)).toMatchObject([{ code: 'required', count: 1 }]);
   });
 
-  it('that fails, of an older version, leaves the rejection as it is', async () => {
+  it('that fails with an older version keeps the rejection unchanged', async () => {
     const tag = newTag({ name: 7 });
     await api.upload('tags', [{ ...tag, updated: '2026-02-01T00:00:00Z' }]);
     const before = await listRejections(api);
@@ -125,7 +125,7 @@ describe('a later upload', () => {
     expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 1 } });
   });
 
-  it('of which one record fails several times leaves one rejection, of the last', async () => {
+  it('in which one record fails several times keeps one rejection, the last', async () => {
     const tag = newTag();
     await api.upload('tags', [
       { ...tag, name: 7 },
@@ -148,7 +148,7 @@ describe('a later upload', () => {
     expect(await overviewOf(api)).toMatchObject({ tags: { records: 1, open_rejections: 500 } });
   });
 
-  it('that fails elsewhere, of another type or organisation, ends none', async () => {
+  it('that fails elsewhere, for another type or organisation, settles none', async () => {
     const id = randomUUID();
     const other = apiOf(server.url, await server.createKey('other'));
     await api.upload('tags', [{ tag_id: id, name: 7 }]);

@@ -14,7 +14,7 @@ import {
   summariseRejections,
 } from '../support/rejections.ts';
 
-/** What was refused is kept until it is put right: what is kept of it, the list and the summary. */
+/** Failed records are kept until they are corrected. Tests the contents of rejections, their list and their summary. */
 
 let server: SharedServer;
 let api: Api;
@@ -30,8 +30,8 @@ beforeEach(async () => {
 const listed = (query: Record<string, string> = {}, of = api) => listRejections(of, query);
 const summary = (query: Record<string, string> = {}, of = api) => summariseRejections(of, query);
 
-describe('a refused record', () => {
-  it('is kept, with where it stood, what was wrong and what was sent', async () => {
+describe('a failed record', () => {
+  it('is kept, with its index, its errors and its content', async () => {
     const bad = { ...badTag(), updated: 'yesterday', colour: 'green' };
     const before = Date.now();
     const { body } = await api.upload('tags', [newTag(), bad, newTag()]);
@@ -56,7 +56,7 @@ describe('a refused record', () => {
     expect(Date.parse(rejection!.rejected)).toBeLessThanOrEqual(Date.now());
   });
 
-  it('is kept where only its reference dangles', async () => {
+  it('is kept if only its reference is missing', async () => {
     const transaction = danglingTransaction({ discount_name: 'Zoë’s "week" \\o/ 🎓' });
     const { body } = await api.upload('transactions', [transaction]);
     expect(await listed()).toMatchObject([
@@ -71,7 +71,7 @@ describe('a refused record', () => {
     ]);
   });
 
-  it('is kept in every batch, by its place in the request, oldest first', async () => {
+  it('is kept in every batch, by its index in the request, oldest first', async () => {
     const records = many(2_500, (at) => (at % 100 === 7 ? badTag() : newTag()));
     const { body } = await api.upload('tags', records);
     const expected = many(25, (at) => at * 100 + 7);
@@ -81,7 +81,7 @@ describe('a refused record', () => {
     expect(new Set(found.map(({ request_id }) => request_id))).toEqual(new Set([body.request_id]));
   });
 
-  it('is not kept where the whole request was refused, nor where it was merely stale', async () => {
+  it('is not kept if the whole request was refused, nor if it was only stale', async () => {
     const tag = newTag({ updated: '2026-01-02T00:00:00Z' });
     await api.upload('tags', [tag]);
     await api.upload('tags', [{ ...tag, updated: '2026-01-01T00:00:00Z' }]);
@@ -93,7 +93,7 @@ describe('a refused record', () => {
     expect(await listed()).toEqual([]);
   });
 
-  it('has no id where it had none that is a UUID', async () => {
+  it('has no id if it was not a UUID', async () => {
     const id = randomUUID();
     await api.upload(
       'tags',
@@ -103,8 +103,8 @@ describe('a refused record', () => {
   });
 });
 
-describe('what is hard to keep', () => {
-  it('records that are no objects are kept as they are', async () => {
+describe('unusual records', () => {
+  it('that are not objects are kept unchanged', async () => {
     const records = [7, null, [1, { a: null }], 'text', true, -0.5, '', []];
     const answer = await api.upload('tags', records);
     expect(answer.status).toBe(400);
@@ -124,7 +124,7 @@ describe('what is hard to keep', () => {
     ['control characters and separators', { name: 7, note: '\u0001\u001f\u007f\u2028\u2029\ufffe' }],
     ['quotes, braces and backslashes', { name: 7, note: `'"\\{}[],\\u0000 $1 $$` }],
     ['emoji', { name: 7, '🎓': '👩‍🎓' }],
-  ])('records with %s are kept as they were sent', async (_what, fields) => {
+  ])('with %s are kept as they were sent', async (_what, fields) => {
     const record = { ...newTag(), ...fields };
     expect((await api.upload('tags', [record])).status).toBe(400);
     const [rejection] = await listed();
@@ -135,14 +135,14 @@ describe('what is hard to keep', () => {
     expect((await listed())[0]!.record).toEqual(record);
   });
 
-  it('names and numbers that JavaScript treats otherwise are kept', async () => {
+  it('with names and numbers that JavaScript treats specially are kept', async () => {
     const text = `{"records":[{"tag_id":"${randomUUID()}","name":7,"__proto__":{"a":1},"constructor":1}]}`;
     const headers = { 'content-type': 'application/json' };
     expect((await api.send('/v1/data/tags', { method: 'POST', headers, body: text })).status).toBe(400);
     expect(JSON.stringify((await listed())[0]!.record)).toBe(JSON.stringify(JSON.parse(text).records[0]));
   });
 
-  it.each([100, 1_000, 30_000])('a record nested %i levels deep is refused and listed', async (levels) => {
+  it.each([100, 1_000, 30_000])('nested %i levels deep fail and are listed', async (levels) => {
     const deep = `{"tag_id":"${randomUUID()}","name":7,"note":${'['.repeat(levels)}${']'.repeat(levels)}}`;
     const headers = { 'content-type': 'application/json' };
     const body = `{"records":[${deep},${JSON.stringify(badTag())}]}`;
@@ -161,8 +161,8 @@ describe('what is hard to keep', () => {
   it.each([
     ['one just small enough is kept', 64 * 1024, true],
     ['one too large is not, but its rejection is', 64 * 1024 + 1, false],
-    ['one of a megabyte neither', 1_000_000, false],
-  ])('of large records, %s', async (_what, bytes, kept) => {
+    ['nor is one of a megabyte', 1_000_000, false],
+  ])('that are large, %s', async (_what, bytes, kept) => {
     const empty = { ...badTag(), note: '' };
     const record = { ...empty, note: 'x'.repeat(bytes - JSON.stringify(empty).length) };
     expect((await api.upload('tags', [record, badTag()])).status).toBe(400);
@@ -200,7 +200,7 @@ describe('the list', () => {
         (field === undefined || error.field === field) && (code === undefined || error.code === code),
     );
 
-  it('gives all, oldest first', async () => {
+  it('returns all, oldest first', async () => {
     const found = await listed();
     expect(found.map(({ type, index }) => [type, index])).toEqual([
       ['tags', 0],
@@ -222,14 +222,14 @@ describe('the list', () => {
     ['field', 'name', 4, hasError('name', undefined)],
     ['field', 'region', 2, hasError('region', undefined)],
     ['field', 'tag_id', 1, hasError('tag_id', undefined)],
-  ])('%s=%s finds what has it, and nothing else', async (name, value, count, matches) => {
+  ])('%s=%s finds its matches, and nothing else', async (name, value, count, matches) => {
     const all = await listed();
     const expected = all.filter(matches);
     expect(expected).toHaveLength(count);
     expect(await listed({ [name]: value })).toEqual(expected);
   });
 
-  it('request_id finds those of the request, and filters combine', async () => {
+  it('request_id finds the rejections of the request, and filters combine', async () => {
     const all = await listed();
     for (const { request_id } of requests)
       expect(await listed({ request_id })).toEqual(all.filter((one) => one.request_id === request_id));
@@ -240,7 +240,7 @@ describe('the list', () => {
     expect(await listed({ request_id: randomUUID() })).toEqual([]);
   });
 
-  it.each([1, 2, 6, 7, 1_000])('in pages of %i leads to the end without gaps or repeats', async (limit) => {
+  it.each([1, 2, 6, 7, 1_000])('in pages of %i reaches the end without gaps or repeats', async (limit) => {
     const all = await listed();
     const pages = await allPages(api, '/v1/rejections', 'rejections', { limit: String(limit) });
     expect(pages.flat()).toEqual(all);
@@ -252,7 +252,7 @@ describe('the list', () => {
     expect(named.flat()).toEqual(all.filter(hasError('name', undefined)));
   });
 
-  it('holds 100 unless asked otherwise', async () => {
+  it('has 100 by default', async () => {
     await api.upload(
       'keywords',
       many(101, () => ({})),
@@ -263,7 +263,7 @@ describe('the list', () => {
     expect(rest.map(({ index }) => index)).toEqual([100]);
   });
 
-  it('of another organisation is another', async () => {
+  it('of another organisation is separate', async () => {
     const other = apiOf(server.url, await server.createKey(`other-${organisation}`));
     expect(await listed({}, other)).toEqual([]);
     expect(await listed({ request_id: requests[0]!.request_id }, other)).toEqual([]);
@@ -276,7 +276,7 @@ describe('the list', () => {
 });
 
 describe('the summary', () => {
-  it('counts each type, code and field, the most frequent first, with when and an example', async () => {
+  it('counts each type, code and field, the most frequent first, with times and an example', async () => {
     const first = await api.upload(
       'tags',
       many(3, () => badTag()),
@@ -329,7 +329,7 @@ describe('the summary', () => {
     expect((await summary({ request_id: second.body.request_id }))[0]).toEqual(found[0]);
   });
 
-  it('is empty where nothing was refused', async () => {
+  it('is empty if nothing failed', async () => {
     await api.upload('tags', [newTag()]);
     expect(await summary()).toEqual([]);
   });

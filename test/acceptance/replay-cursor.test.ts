@@ -7,7 +7,7 @@ import { badTag, many, newShop, newTransaction } from '../support/new-records.ts
 import { listRejections, replayRejections } from '../support/rejections.ts';
 import { replayCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
-/** A replay that goes on where one before it ended; at its full size in accident.test.ts. */
+/** Tests a replay that resumes where an earlier one stopped. accident.test.ts tests this at full size. */
 
 let server: SharedServer;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 const cursorAfter = async (slug: string, type: string, rejectionId: string) =>
   replayCursorAfter(await signerOf(server.databaseUrl, server.slugOf(slug), 'replay'), type, rejectionId);
 
-it('47a: passes over the types and the rejections that have had their turn', async () => {
+it('47a: skips the types and rejections that were already tried', async () => {
   const api = apiOf(server.url, await server.createKey('goes-on'));
   const [shop, bad] = [newShop(), newShop()];
   const transactions = many(3, () => newTransaction(shop.shop_id));
@@ -38,7 +38,7 @@ it('47a: passes over the types and the rejections that have had their turn', asy
   expect((await listRejections(api)).map(({ id }) => id)).toEqual([bad.shop_id, first.id]);
 });
 
-it('47a: has nothing to do behind the last one, and says how many there are', async () => {
+it('47a: has nothing to do after the last one, and reports how many remain', async () => {
   const api = apiOf(server.url, await server.createKey('at-the-end'));
   await api.upload('tags', [badTag()]);
   const last = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -61,7 +61,7 @@ it.each([
   '{id}',
   '.{id}',
   'tags {id}',
-])('27d: cannot begin at %j', async (cursor) => {
+])('27d: cannot start at %j', async (cursor) => {
   const api = apiOf(server.url, await server.createKey(`wrong-${randomUUID().slice(0, 8)}`));
   expectError(await replayRejections(api, { cursor: cursor.replace('{id}', randomUUID()) }), 400, ['cursor']);
 });

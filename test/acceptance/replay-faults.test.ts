@@ -10,7 +10,7 @@ import { overviewOf } from '../support/overview.ts';
 import { listRejections, replayRejections } from '../support/rejections.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-/** Replays beside other replays, beside uploads, and when the database stops answering halfway. */
+/** Tests replays that run concurrently with other replays and uploads, or lose the database halfway. */
 
 let server: SharedServer;
 let api: Api;
@@ -27,7 +27,7 @@ const sumOf = (answer: Answer, count: 'received' | 'created' | 'failed'): number
     0,
   );
 
-it('a replay that cannot count what remains says what it stored', async () => {
+it('a replay that cannot count what remains reports what it stored', async () => {
   const proxy = await startTcpProxy(server.databaseUrl);
   const through = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl });
   const slug = `acme-${randomUUID().slice(0, 8)}`;
@@ -38,10 +38,10 @@ it('a replay that cannot count what remains says what it stored', async () => {
     many(1_500, () => newTransaction(shop.shop_id)),
   );
   await own.upload('shops', [shop]);
-  // Asked by each of two batches, by the one that finds nothing more, and then to count.
+  // The statement runs once for each of two batches, once to find that nothing is left, and once to count.
   let asked = 0;
   proxy.watch((bytes, link) => {
-    // By its name, or, where no statement has one, by its text.
+    // Recognise the statement by its name, or by its text if statements are not prepared.
     const asks = bytes.includes('list rejection kinds') || bytes.includes('order by count desc, k.kind_id');
     if (!asks || ++asked < 4) return true;
     link.cut();
@@ -58,7 +58,7 @@ it('a replay that cannot count what remains says what it stored', async () => {
   await proxy.close();
 });
 
-/** Replays as the description says: on from `next_cursor`, until it is null. */
+/** Replays as documented: repeats with `next_cursor` until it is null. */
 async function replayAll(query: Record<string, string> = {}): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -73,7 +73,7 @@ async function replayAll(query: Record<string, string> = {}): Promise<Answer[]> 
 const createdIn = (answers: readonly Answer[]) =>
   answers.reduce((sum, answer) => sum + sumOf(answer, 'created'), 0);
 
-it('two replays with different filters each try all of theirs', async () => {
+it('two replays with different filters each try all of their rejections', async () => {
   const shops = many(2, () => newShop());
   const requests: string[] = [];
   for (const { shop_id } of shops) {
@@ -102,7 +102,9 @@ it('two replays of the same rejections store each once, and both end', async () 
   expect((await overviewOf(api)).transactions).toMatchObject({ records: 3_000, open_rejections: 0 });
 });
 
-it('a replay beside uploads of the same records never ends in 500', { timeout: 120_000 }, async () => {
+it('a replay concurrent with uploads of the same records never ends in 500', {
+  timeout: 120_000,
+}, async () => {
   const shops = many(10, () => newShop());
   const transactions = shops.flatMap(({ shop_id }) => many(100, () => newTransaction(shop_id)));
   const statuses: Record<number, number> = {};
@@ -127,7 +129,7 @@ it('a replay beside uploads of the same records never ends in 500', { timeout: 1
       for (const shop of shops) await api.upload('shops', [shop]);
     })(),
   ]);
-  console.log('replays beside uploads', statuses);
+  console.log('replays during uploads', statuses);
   expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
   await replayRejections(api);
   expect((await overviewOf(api)).transactions).toMatchObject({ records: 1_000, open_rejections: 0 });

@@ -28,7 +28,7 @@ async function touches(): Promise<number> {
   return body.total.recommendations.touches as number;
 }
 
-it('what recommendations earn is counted within a minute, while interactions come', {
+it('the report on recommendations is counted within a minute, while interactions arrive', {
   timeout: 300_000,
 }, async () => {
   const shop = newShop();

@@ -42,7 +42,7 @@ it('27b: a burst of twice the rate passes, more is 429 with Retry-After, and aft
   expect((await api.get('/user-interactions')).status).toBe(200);
 });
 
-it('27b: every answer tells the limit and what is left of it', async () => {
+it('27b: every answer has the limit and what is left of it', async () => {
   const api = await newApi();
   const [first, missing] = await inOneWindow(async () => [
     await api.get('/user-interactions'),
@@ -74,7 +74,7 @@ it('27b: records are counted too, and a refused upload stores nothing', async ()
   expect((await api.batch('tags', more)).counts).toMatchObject({ created: 60 });
 });
 
-it('27b: interactions have a bucket of their own', async () => {
+it('27b: interactions have their own limit', async () => {
   const api = await newApi();
   const tag_id = randomUUID();
   await api.upload('tags', [{ tag_id, name: 'vegan' }]);
@@ -112,13 +112,13 @@ it('27b: a batch of interactions counts as its interactions, not as a request no
   expectTooMany(dry!, 'interactions');
   await nextWindow();
   const { body } = await send(21);
-  expect(body.message).toContain('no more than 20 can pass at once');
+  expect(body.message).toContain('at most 20 are allowed at once');
   expect(body.details).toMatchObject([{ field: 'records', code: 'too_many_records' }]);
   await nextWindow();
   expect((await send(20)).status).toBe(200);
 });
 
-it('27b: the limit of one organisation is not felt by another', async () => {
+it('27b: the limit of one organisation does not affect another', async () => {
   const [noisy, quiet] = [await newApi(), await newApi()];
   await Promise.all(Array.from({ length: 30 }, () => noisy.get('/user-interactions')));
   expect((await quiet.get('/user-interactions')).status).toBe(200);

@@ -9,16 +9,16 @@ import { listRejections } from '../support/rejections.ts';
 import { makeRecord, recordTypes, type StoredIds, storeReferenced } from './record-types.ts';
 
 /**
- * On Citus the session that runs a statement is a worker's, and what the service sets for its own sessions does not reach
- * it. Here the options in DATABASE_URL take the place of the service's own: no answer may show it.
+ * On Citus, a statement runs in a worker's session, which the service's own session settings do not affect. Here, the
+ * options in DATABASE_URL override the service's settings, and every response must stay the same.
  */
 
 const odd = '-c timezone=Asia/Kathmandu -c datestyle=German -c intervalstyle=sql_standard';
 
-// PgBouncer refuses such options. On Citus the coordinator would write times to the workers in this style, which they do not
-// read: there the sessions of its own are the test.
+// PgBouncer refuses such options. On Citus, the coordinator would send times to the workers in a format that they
+// cannot parse, and every test on Citus already covers worker sessions.
 describe.skipIf(inject('poolerPort') !== null || process.env.CITUS_URL)(
-  'whatever a session is set to',
+  'whatever the settings of a session',
   () => {
     let usual: BuiltServer;
     let other: BuiltServer;
@@ -43,7 +43,7 @@ describe.skipIf(inject('poolerPort') !== null || process.env.CITUS_URL)(
       await other?.stop();
     });
 
-    it('its options do take the place of the ones of the service', async () => {
+    it('its options do replace the ones of the service', async () => {
       const { default: pg } = await import('pg');
       const url = new URL(usual.databaseUrl);
       url.searchParams.set('options', odd);
@@ -59,7 +59,7 @@ describe.skipIf(inject('poolerPort') !== null || process.env.CITUS_URL)(
       const two = makeRecord(type, stored, times);
       expect((await api.upload(type, [one])).status).toBe(200);
       expect((await otherApi.upload(type, [two])).status).toBe(200);
-      // Each finds what the other has stored to be what it was sent.
+      // Each service finds that the record stored by the other is unchanged.
       expect((await otherApi.batch(type, [one])).counts).toMatchObject({ unchanged: 1 });
       expect((await api.batch(type, [two])).counts).toMatchObject({ unchanged: 1 });
       const exported = (from: Api) => from.get(`/v1/data/${type}`, { accept: 'application/x-ndjson' });
@@ -94,7 +94,7 @@ describe.skipIf(inject('poolerPort') !== null || process.env.CITUS_URL)(
 
     it.each([
       ['organisations', 'list', '--json'],
-      // One that is not used: when a key was used last is noted now and then.
+      // This key is never used, because a key's last use is saved only from time to time.
       ['keys', 'list', '--organisation', 'unused', '--json'],
       ['audit', '--json'],
     ])('%s %s prints the same', async (...command) => {

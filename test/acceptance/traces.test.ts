@@ -14,7 +14,7 @@ import { queryDatabase } from '../support/query-database.ts';
 import { expectReady } from '../support/ready.ts';
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 
-/** Where the time of a request goes, as an OpenTelemetry collector is told. */
+/** Tests the traces that the service sends to an OpenTelemetry collector, which show how a request spends its time. */
 
 const telling = fileURLToPath(new URL('../support/tell-opentelemetry.ts', import.meta.url));
 const loadedBy = ({ log }: BuiltServer) => log.filter((line) => line.includes('"loads @opentelemetry'));
@@ -74,12 +74,12 @@ describe('with a collector', () => {
   }
 
   it("an upload is one tree under the caller's span, and its parts make up its duration", async () => {
-    // So that the threads that read and the connections are there.
+    // Warm up the validation threads and the connections.
     await api.upload(
       'shops',
       many(5_000, () => newShop()),
     );
-    // A machine that others slow down can only lengthen what is between the parts, so one is enough.
+    // Other load can only lengthen the gaps between the spans, so one good attempt is enough.
     let share = 0;
     for (const endMs = performance.now() + 60_000; share <= 0.8 && performance.now() < endMs; )
       share = await shareOfParts();
@@ -87,7 +87,7 @@ describe('with a collector', () => {
     expect(JSON.stringify(collector.resources[0])).toContain('"intake-under-test"');
   });
 
-  /** Of the duration of an upload, how much its parts are. */
+  /** Returns the share of an upload's duration that its child spans cover. */
   async function shareOfParts(): Promise<number> {
     const caller = newCaller();
     const records = many(5_000, () => newShop());
@@ -144,7 +144,7 @@ describe('with a collector', () => {
     expect(rows).toBe(20);
   });
 
-  it('the lines of the log carry the trace id, also of a trace that is not recorded', async () => {
+  it('the lines of the log have the trace id, even if the trace is not recorded', async () => {
     for (const flags of ['01', '00']) {
       const caller = newCaller(flags);
       const { headers } = await api.get('/v1/data', caller.headers);
@@ -153,7 +153,7 @@ describe('with a collector', () => {
     }
   });
 
-  it('a caller decides whether a request is traced, and what is no traceparent is passed over', async () => {
+  it('a caller decides whether a request is traced, and an invalid traceparent is ignored', async () => {
     const unsampled = newCaller('00');
     await api.get('/v1/data', unsampled.headers);
     for (const traceparent of [
@@ -181,11 +181,11 @@ describe('with a collector', () => {
     await api.get('/v1/data', known.headers);
     await requestSpan(known);
     expect(callers.filter(({ traceId }) => spansOf(traceId).length > 0)).toEqual([]);
-    // The service traces one in a hundred on its own, and each is a few spans.
+    // By default, the service traces one request in a hundred, and each trace has a few spans.
     expect(collector.spans.length - spansBefore).toBeLessThan(100);
   });
 
-  it('a request that is refused after its key was accepted is traced, with what was refused', async () => {
+  it('a request that is refused after its key was accepted is traced, with the refusal', async () => {
     const refused = newCaller();
     expect((await api.get('/v1/nowhere', refused.headers)).status).toBe(404);
     const request = await requestSpan(refused);
@@ -193,7 +193,7 @@ describe('with a collector', () => {
     expect(spansOf(refused.traceId).map(({ name }) => name)).toContain('admit');
   });
 
-  it('a page that is read has the statement that reads it', async () => {
+  it('reading a page has a span for its statement', async () => {
     const caller = newCaller();
     expect((await api.get('/v1/data/shops', caller.headers)).status).toBe(200);
     const root = await requestSpan(caller);
@@ -202,7 +202,7 @@ describe('with a collector', () => {
     expect(statements).toHaveLength(1);
   });
 
-  it('a failed statement is an error of the service, and a mistake of the client is none', async () => {
+  it('a failed statement is an error of the service, and a mistake of the client is not', async () => {
     const hasFailed = ({ status }: CollectedSpan) => status?.code === 2;
     const mistaken = newCaller();
     expect((await api.get('/v1/data?unknown=1', mistaken.headers)).status).toBe(400);
@@ -221,7 +221,7 @@ describe('with a collector', () => {
     expect(failed.map((span) => attributeOf(span, 'error.type'))).toContain('42P01');
   });
 
-  it('no span has anything that was sent, not the address either', async () => {
+  it('no span has anything that was sent, including the address', async () => {
     const caller = newCaller();
     const shop = { ...newShop(), name: 'planted-name' };
     await api.post('/v1/data/shops', { records: [shop, { shop_id: 'planted-id' }] }, caller.headers);
@@ -236,7 +236,7 @@ describe('with a collector', () => {
   });
 });
 
-it('a sampler that goes by the trace id does not see one that comes without a valid key', async () => {
+it('a sampler by trace id ignores a trace id without a valid key', async () => {
   const collector = await startTraceCollector();
   onTestFinished(() => collector.close());
   const server = await startBuiltServer({
@@ -244,7 +244,7 @@ it('a sampler that goes by the trace id does not see one that comes without a va
     OTEL_TRACES_SAMPLER: 'traceidratio',
     OTEL_TRACES_SAMPLER_ARG: '0.0001',
   });
-  // The smallest id, which every share includes.
+  // Every sampling ratio includes the smallest trace id.
   const traceId = `${'0'.repeat(31)}1`;
   const headers = { traceparent: `00-${traceId}-${'1'.repeat(16)}-00` };
   for (const key of ['wrong', await server.createKey('acme')])
@@ -267,7 +267,7 @@ it('without a collector nothing of OpenTelemetry is loaded', async () => {
   expect(loadedBy(tracing).length).toBeGreaterThan(5);
 });
 
-it('a collector that is away, or takes and never answers, harms nothing and does not hold up the stop', async () => {
+it('a collector that is unreachable, or never answers, does no harm and does not delay the shutdown', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as { port: number };

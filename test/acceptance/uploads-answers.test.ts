@@ -4,7 +4,7 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 
-/** What an upload is answered: rows 16 to 28 of the decisions, each test named by the row it proves. */
+/** Tests the response to an upload (rules 16 to 28 of docs/api-behaviour.md). Each test is named after its rule. */
 
 let server: SharedServer;
 let api: Api;
@@ -27,12 +27,12 @@ const many = <T>(count: number, make: (at: number) => T) =>
 interface Batch {
   readonly batch: number;
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
   readonly data: any;
 }
 const batchesOf = ({ body }: Answer): Batch[] => body.batches;
 
-describe('the types that the specification leaves open', () => {
+describe('types that the specification leaves open', () => {
   const favourite = (fields: object = {}) => ({
     student_favourite_id: randomUUID(),
     student_id: student.customer_id,
@@ -73,7 +73,7 @@ describe('the types that the specification leaves open', () => {
 });
 
 describe('organisations', () => {
-  it('19: a record of another organisation is answered as one that does not exist', async () => {
+  it('19: a record of another organisation gets the same answer as a missing one', async () => {
     const branch = (shop_id: string) => ({ branch_id: randomUUID(), shop_id, name: 'Branch', region: 'GB' });
     const [foreign, absent] = [branch(shop.shop_id), branch(randomUUID())];
     const answers = await Promise.all(
@@ -101,7 +101,7 @@ describe('organisations', () => {
 });
 
 describe('batches', () => {
-  it('20: records go in batches of 1,000, in the order sent', async () => {
+  it('20: records are stored in batches of 1,000, in the order sent', async () => {
     const answer = await api.upload(
       'tags',
       many(2_500, () => newTag()),
@@ -114,7 +114,7 @@ describe('batches', () => {
     ]);
   });
 
-  it('20: a batch that fails leaves the others stored', async () => {
+  it('20: a batch that fails does not affect the others', async () => {
     const good = many(1_000, () => newTag());
     const answer = await api.upload('tags', [...many(1_000, badTag), ...good]);
     expect(batchesOf(answer).map(({ status }) => status)).toEqual([400, 200]);
@@ -188,14 +188,14 @@ describe('the answer of a batch', () => {
     });
   });
 
-  it('24: the error says in words how many failed, and of the first where, which field and why', async () => {
+  it('24: the error states how many failed, and for the first ones which record, field and reason', async () => {
     const { error } = await api.batch('tags', [newTag(), ...many(9, badTag)]);
     expect(error).toMatch(/^9 of 10 /);
     expect(error).toMatch(/record 1: name must be a string/i);
     expect(error.length).toBeLessThan(500);
   });
 
-  it('25: every failed record is in the errors, by its place in the request', async () => {
+  it('25: every failed record is in the errors, by its index in the request', async () => {
     const records = many(1_500, (at) => (at % 3 === 0 ? badTag() : newTag()));
     const answer = await api.upload('tags', records);
     const errors = batchesOf(answer).flatMap(({ data }) => data.errors);
@@ -207,7 +207,7 @@ describe('the answer of a batch', () => {
       expect(Object.keys(error)).toEqual(['index', 'id', 'field', 'code', 'message']);
   });
 
-  it('25: counts add up to what was received', async () => {
+  it('25: counts add up to the number received', async () => {
     const tag = newTag();
     const changed = newTag();
     const { counts } = await api.batch('tags', [
@@ -221,7 +221,7 @@ describe('the answer of a batch', () => {
     expect(counts).toEqual({ received: 6, created: 2, updated: 1, unchanged: 1, stale: 0, failed: 2 });
   });
 
-  it('25: a record has one entry per bad field, five at most, and counts as one failure', async () => {
+  it('25: a record has one entry per bad field, at most five, and counts as one failure', async () => {
     const { errors, counts } = await api.batch('transactions', [
       { transaction_id: 'x', shop_id: 1, region: 'GBR', savings: -1, amount: 0, student_id: 'x', source: 9 },
       { transaction_id: randomUUID(), shop_id: shop.shop_id, region: 'GBR', savings: -1, amount: 1 },
@@ -239,7 +239,7 @@ describe('the answer of a batch', () => {
   });
 
   it.each([null, 'text', 7, true, [], [{}]])(
-    '25: the record %j is no object, and fails alone',
+    '25: the record %j is not an object, and only it fails',
     async (record) => {
       const done = await api.batch('tags', [newTag(), record]);
       expect(done).toMatchObject({ http: 207, counts: { created: 1, failed: 1 } });
@@ -247,7 +247,7 @@ describe('the answer of a batch', () => {
     },
   );
 
-  it('25: the id is told only where it is a UUID, in lower case', async () => {
+  it('25: the id is only returned if it is a UUID, in lower case', async () => {
     const id = randomUUID();
     const ids = [id.toUpperCase(), 'not-a-uuid', 7, null, `{${id}}`];
     const { errors } = await api.batch(
@@ -258,7 +258,7 @@ describe('the answer of a batch', () => {
     expect(told).toEqual([id, null, null, null, null]);
   });
 
-  it('25: nothing that was sent comes back', async () => {
+  it('25: nothing that was sent is returned', async () => {
     const secret = 'sent-in-confidence';
     const record = (at: number) => ({
       transaction_id: at ? randomUUID() : secret,
@@ -274,7 +274,7 @@ describe('the answer of a batch', () => {
     expect(JSON.stringify(answer.body)).not.toContain(secret);
   });
 
-  it('26: the ids are ours, of version 7: one per request, told in a header too, and one per batch', async () => {
+  it('26: the service assigns the ids, of version 7: one per request, also in a header, and one per batch', async () => {
     const sentId = randomUUID();
     const headers = { 'x-request-id': sentId, 'request-id': sentId };
     const answer = await api.post('/v1/data/tags', { records: many(1_001, () => newTag()) }, headers);
@@ -290,7 +290,7 @@ describe('the answer of a batch', () => {
   });
 
   it.each(['/health/live', '/openapi.json', '/docs/', '/nowhere', '/user-interactions'])(
-    '26: %s carries the id of its request too',
+    '26: %s has the id of its request too',
     async (path) => {
       expect((await api.get(path)).headers.get('x-request-id')).toMatch(uuidV7);
     },
@@ -326,7 +326,7 @@ describe('requests', () => {
     },
   );
 
-  it('28: the record limit is the last thing looked at', async () => {
+  it('28: the record limit is checked last', async () => {
     const tooMany = JSON.stringify({ records: many(5_001, () => newTag()) });
     const send = (headers: Record<string, string>, body = tooMany) =>
       api.send('/v1/data/tags', { method: 'POST', headers, body });

@@ -30,7 +30,7 @@ function sendLines(
 const countsOf = ({ body }: Answer) =>
   body.batches.map((batch: { data: { counts: object } }) => batch.data.counts);
 
-it('records one a line get the answer that they get in an object', async () => {
+it('records as lines get the same answer as in an object', async () => {
   const records = [newTag(), { tag_id: 'no' }, newTag()];
   const { status, body } = await sendLines(linesOf(records));
   expect(status).toBe(207);
@@ -50,11 +50,11 @@ it.each([
   ['no end of the last line', (records: readonly unknown[]) => linesOf(records).trimEnd()],
   ['empty lines', (records: readonly unknown[]) => `\n${linesOf(records, '\n\n  \n')}\n`],
   ['a byte order mark', (records: readonly unknown[]) => `\ufeff${linesOf(records)}`],
-])('lines with %s are read', async (_, write) => {
+])('lines with %s are accepted', async (_, write) => {
   expect(countsOf(await sendLines(write([newTag(), newTag()])))).toMatchObject([{ received: 2, created: 2 }]);
 });
 
-it('an export can be sent back as it is', async () => {
+it('an export can be uploaded unchanged', async () => {
   const other = apiOf(server.url, await server.createKey('other'));
   await other.batch('tags', Array.from({ length: 1_500 }, newTag));
   const exported = await other.get('/v1/data/tags', { accept: 'application/x-ndjson' });
@@ -73,7 +73,7 @@ it('a retry with the same Idempotency-Key may be an object or lines', async () =
   expect(second.headers.get('idempotency-replayed')).toBe('true');
 });
 
-it('a line that is no JSON is named, and nothing is stored', async () => {
+it('a line that is not JSON is reported, and nothing is stored', async () => {
   const record = newTag();
   const { status, body } = await sendLines(`${linesOf([record])}\n{"tag_id": "1", name}\n`);
   expect(status).toBe(400);

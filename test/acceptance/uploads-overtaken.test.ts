@@ -7,7 +7,7 @@ import { sharedServer } from '../support/built-server.ts';
 import { newTag } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
 
-/** A newer version that commits after an upload has compared its record with the stored one, and before it writes. */
+/** Tests committing a newer version after an upload has compared its record with the stored one, but before it writes. */
 
 it('2: an older version that has already been compared does not replace a newer one', async () => {
   const server = await sharedServer();
@@ -18,7 +18,7 @@ it('2: an older version that has already been compared does not replace a newer 
   await newer.connect();
   onTestFinished(() => newer.end());
   await newer.query('begin');
-  // The upload still sees the first version, finds its own to be newer, and then waits for this row.
+  // The upload still sees the first version, considers its own version newer, and then waits for this row.
   await newer.query(`update tags set name = 'newest', updated = '2026-01-01T11:00:00Z' where tag_id = $1`, [
     tag.tag_id,
   ]);

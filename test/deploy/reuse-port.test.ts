@@ -10,10 +10,10 @@ afterAll(async () => {
   for (const server of servers) await server.stop();
 });
 
-/** Which process answered, by the log: requests are named in it, health checks at debug. */
+/** Returns a process's log lines about answered requests. Health checks are logged only at level debug. */
 const answered = (server: BuiltServer) => server.log.filter((line) => line.includes('"msg":"answered"'));
 
-/** Each request over a connection of its own, for the kernel spreads connections. */
+/** Sends each request on its own connection, because the kernel distributes connections between the processes. */
 async function ask(url: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const { status } = await fetch(`${url}/health/live`, { headers: { connection: 'close' } });
@@ -21,7 +21,7 @@ async function ask(url: string, count: number): Promise<void> {
   }
 }
 
-it('with REUSE_PORT two processes serve on one port, and the second goes on when the first stops', async () => {
+it('with REUSE_PORT two processes serve on one port, and the second continues when the first stops', async () => {
   const env = { PORT: String(await freePort()), REUSE_PORT: 'on', LOG_LEVEL: 'debug' };
   const first = await startBuiltServer(env);
   servers.push(first);
@@ -36,7 +36,7 @@ it('with REUSE_PORT two processes serve on one port, and the second goes on when
   await ask(second.url, 10);
 });
 
-it('one that does not say so is told that the port is taken', async () => {
+it('a process without the setting reports that the port is taken', async () => {
   const [, server] = servers as [BuiltServer, BuiltServer];
   const { port } = new URL(server.url);
   const env = { PATH: process.env.PATH ?? '', DATABASE_URL: server.databaseUrl, PORT: port };

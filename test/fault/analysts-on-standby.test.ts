@@ -15,7 +15,7 @@ import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 import { standbyIsInstalled, standbyStatements, startPrimary, startStandby } from '../support/standby.ts';
 
-/** docs/analytics.md has analysts read a standby: what they can do to a primary, they cannot do from there. */
+/** docs/analytics.md recommends that analysts read from a standby, because from there they cannot harm the primary. */
 
 const page = new Instructions('docs/analytics.md');
 const running = new AsyncDisposableStack();
@@ -31,7 +31,7 @@ describe.skipIf(!standbyIsInstalled)('an analyst', () => {
   let primary: LocalPostgres;
   let standby: LocalPostgres;
   let api: Api;
-  /** The lock that every upload of tags takes; anyone can read it in pg_locks while an upload runs. */
+  /** A statement that takes the same advisory lock as a tag upload. Any login can see an upload's lock in pg_locks. */
   let takeLock: string;
 
   async function connectTo(cluster: LocalPostgres): Promise<pg.Client> {
@@ -94,12 +94,12 @@ describe.skipIf(!standbyIsInstalled)('an analyst', () => {
     ['a large object', `select lo_from_bytea(0, 'x')`],
     ['another large object', 'select lo_create(0)'],
     ['a message in the log', `select pg_logical_emit_message(true, 'x', 'x')`],
-    ['a message that no transaction holds', `select pg_logical_emit_message(false, 'x', 'x')`],
+    ['a message outside a transaction', `select pg_logical_emit_message(false, 'x', 'x')`],
     ['a transaction id', 'select pg_current_xact_id()'],
     ['a notification', `notify x, 'x'`],
   ])('on a standby cannot make %s', async (_what, statement) => {
     const anna = await connectTo(standby);
-    // The setting of the login is not what keeps it out.
+    // Writes are refused even if the login's read-only setting is off.
     await anna.query('set default_transaction_read_only = off');
     await expect(anna.query(statement)).rejects.toMatchObject({ severity: 'ERROR' });
     await anna.end();

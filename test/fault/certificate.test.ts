@@ -16,12 +16,12 @@ import { many } from '../support/new-records.ts';
 import { runCommand } from '../support/run-command.ts';
 
 /**
- * A certificate is replaced in a running process, and nobody who uses it notices. Each test waits for its own process, so all
- * of them wait at the same time.
+ * Tests replacing a certificate in a running process without any effect on clients. Each test has its own process, so
+ * the tests run concurrently.
  */
 
 const reachesMs = 5_000;
-/** For what becomes of it in the end, on whatever machine. */
+/** The timeout for reaching the final state, which is long enough for any machine. */
 const patient = { timeout: 60_000, interval: 200 };
 const folder = mkdtempSync(join(tmpdir(), 'intake-certificate-'));
 const first = makeCertificate(folder, 'first');
@@ -34,14 +34,14 @@ interface Scene {
   readonly server: BuiltServer;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Requests `/v1/data` over a new connection, unless an agent is given. */
+  /** Requests `/v1/data` on a new connection, or with the given agent. */
   ask(agent?: Agent): Promise<Exchange>;
-  /** Each file by itself, in one step, as a program that renews certificates does. */
+  /** Replaces each file atomically, as certificate renewal tools do. */
   install(certificate: Pick<Certificate, 'certFile' | 'keyFile'>): void;
-  /** Which certificate a new connection is shown. */
+  /** Returns the certificate that a new connection receives. */
   shown(): Promise<string>;
   untilShown(certificate: Certificate): Promise<void>;
-  /** What it has logged since this was called. */
+  /** Returns a function that returns the log lines written since this call. */
   watchLog(): () => { level: number; msg: string }[];
 }
 
@@ -87,7 +87,7 @@ function put(from: string, to: string): void {
   renameSync(`${to}.new`, to);
 }
 
-/** `expect.poll` does not know which of several tests at the same time it belongs to. */
+/** Waits until the check passes. `expect.poll` does not know which of several concurrent tests it belongs to. */
 const until = (check: () => void | Promise<void>) => vi.waitFor(async () => await check(), patient);
 
 it('under load no request fails, open connections stay, and new ones see the new certificate within 5 s', () =>
@@ -104,7 +104,7 @@ it('under load no request fails, open connections stay, and new ones see the new
         for (; !stopped; await sleep(100)) fleeting.push(await ask());
       }),
     ];
-    // A failure is told at once, not when the load ends.
+    // A failure is reported immediately, not when the load ends.
     const failed = Promise.all(load);
     const steps = async () => {
       await expect.poll(() => fleeting.length).toBeGreaterThan(8);
@@ -132,7 +132,7 @@ it('under load no request fails, open connections stay, and new ones see the new
     expect(lasting.filter(({ reused }) => !reused)).toHaveLength(8);
   }));
 
-it.concurrent('a key of the same or another kind that does not belong to the certificate leaves the old one in use, and the log says so', () =>
+it.concurrent('a key of the same or another kind that does not belong to the certificate keeps the old one in use, with a line in the log', () =>
   inScene(first, async ({ ask, install, shown, untilShown, watchLog }) => {
     for (const other of [third, makeCertificate(folder, 'rsa', 'rsa')]) {
       const logged = watchLog();
@@ -151,10 +151,10 @@ it.concurrent('a key of the same or another kind that does not belong to the cer
     }
   }));
 
-it.concurrent('files that are no pair, or none, change nothing until there is a pair again', () =>
+it.concurrent('files that are not a pair, or missing, change nothing until there is a pair again', () =>
   inScene(second, async ({ certFile, keyFile, install, shown, untilShown }) => {
-    // What spoils the pair comes first: at no moment is there another whole one, not even for a reader that reads one file
-    // before and the other after.
+    // The file that breaks the pair is replaced first, so a reader never finds another complete pair, even if it reads
+    // one file before the change and the other after it.
     const spoils = [
       () => {
         writeFileSync(certFile, first.pem.subarray(0, first.pem.length / 2));
@@ -186,7 +186,7 @@ it.concurrent.each([
   ['has expired', 'expired', -30, -1, /the certificate expired at \S+; renew it/],
   ['is not valid yet', 'early', 1, 30, /the certificate is not valid before \S+; use the current one/],
 ] as const)(
-  'a certificate that %s is refused at the start, and later the old one stays in use and the log says why',
+  'a certificate that %s is refused at the start, and later keeps the old one in use, with the reason in the log',
   (_what, name, from, to, reason) =>
     inScene(second, async ({ server, install, shown, untilShown, watchLog }) => {
       const refused = dated(name, from, to);
@@ -203,7 +203,7 @@ it.concurrent.each([
       );
       await sleep(4_500);
       expect(await shown()).toBe(second.fingerprint);
-      // Once, not every two seconds.
+      // The error is logged once, not every two seconds.
       expect(errors()).toHaveLength(1);
       const tls = { TLS_CERT_FILE: refused.certFile, TLS_KEY_FILE: refused.keyFile };
       const { exitCode, stderr } = await runCommand(['serve'], {
@@ -218,7 +218,7 @@ it.concurrent.each([
     }),
 );
 
-it.concurrent('a certificate is taken when it becomes valid, and the log warns when it expires soon and when it has expired', () =>
+it.concurrent('a certificate is used when it becomes valid, and the log warns when it expires soon and when it has expired', () =>
   inScene(third, async ({ install, untilShown, watchLog }) => {
     const watched = watchLog();
     const at = (seconds: number) => new Date(Date.now() + seconds * 1_000);

@@ -14,7 +14,7 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
-/** A node of a Citus cluster is killed, and stays away for longer than a heartbeat of the feed. */
+/** Tests a Citus cluster in which a node is killed and stays down for longer than the feed's heartbeat interval. */
 
 const awayMs = 15_000;
 const lagMsMax = 1_000;
@@ -24,7 +24,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
   let postmasters: (LocalPostmaster | undefined)[];
   let server: BuiltServer;
   let metricsUrl: string;
-  /** An organisation of each worker. */
+  /** One organisation on each worker. */
   let organisations: { readonly slug: string; readonly key: string; readonly api: Api }[];
 
   beforeAll(async () => {
@@ -93,7 +93,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
         },
         { timeout: 60_000 },
       )
-      .toEqual([expect.stringContaining('the coordinator passes'), expect.stringContaining('again')]);
+      .toEqual([expect.stringContaining('the coordinator forwards'), expect.stringContaining('again')]);
     leaving.abort();
   });
 
@@ -116,7 +116,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
   });
 });
 
-/** When each record arrived in a stream that reconnects. */
+/** Returns the arrival time of each record in a stream that reconnects. */
 function readingsOf(url: string, key: string, signal: AbortSignal): ReadonlyMap<string, number> {
   const arrived = new Map<string, number>();
   const follow = async () => {
@@ -127,7 +127,7 @@ function readingsOf(url: string, key: string, signal: AbortSignal): ReadonlyMap<
           if (id !== undefined) arrived.set(id, performance.now());
         }
       } catch {
-        // It reconnects.
+        // The next iteration reconnects.
       }
     }
   };

@@ -11,8 +11,8 @@ import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * A Citus cluster under eight uploaders, who insert and update, and record interactions: its shards are moved and split,
- * and a worker is killed. Whatever fails is sent again as it was, as a client would, until it is answered.
+ * Eight clients store records and interactions on a Citus cluster while its shards are moved and split, and a worker is
+ * killed. The clients retry every failed request, unchanged, until it succeeds.
  */
 
 const moves = Number(process.env.MOVES ?? 3);
@@ -21,24 +21,24 @@ const kills = Number(process.env.KILLS ?? 3);
 const uploaders = 8;
 const recordsPerUpload = 20;
 
-/** Sends for one organisation, one request after the other, and knows what must be stored. */
+/** Sends one organisation's requests one after another, and remembers which records must be stored. */
 interface Uploader {
   readonly slug: string;
   readonly api: Api;
-  /** The service's. */
+  /** The service's log. */
   readonly log: readonly string[];
   readonly names: Map<string, string>;
   readonly interactionIds: Set<string>;
   uploads: number;
-  /** What it was told besides success, with the moment. */
+  /** All unsuccessful responses, with their times. */
   readonly refusals: { readonly ms: number; readonly status: number; readonly code: string }[];
   slowestMs: number;
 }
 
-/** Of the whole, or of an upload's only batch. */
+/** Returns the error code of the whole request, or of an upload's only batch. */
 const codeOf = ({ body }: Answer): string => body.code ?? body.batches?.[0]?.data.errors[0].code;
 
-/** What says itself that it can be sent again: nothing of it was stored, or its Idempotency-Key settles it. */
+/** Returns whether the response allows a retry: nothing was stored, or the Idempotency-Key makes a retry safe. */
 const isRetryable = (answer: Answer) =>
   answer.status === 503 || answer.status === 429 || codeOf(answer) === 'outcome_unknown';
 
@@ -133,7 +133,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
     );
     return new Map(rows.map(({ slug, node }) => [slug, node]));
   };
-  /** Until everyone has been answered again. */
+  /** Waits until every client has received a response again. */
   const untilAllGoOn = async () => {
     const before = all.map(({ uploads }) => uploads);
     const goOn = () => all.every(({ uploads }, at) => uploads > (before[at] ?? 0) + 1);
@@ -151,7 +151,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
     }
   });
 
-  it(`in which ${splits} organisations get a shard of their own loses no write that waited`, {
+  it(`in which ${splits} organisations get their own shard loses no write that waited`, {
     timeout: 1_800_000,
   }, async () => {
     for (let split = 0; split < splits; split++) {
@@ -165,7 +165,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
     }
   });
 
-  it(`of which a worker is killed ${kills} times answers the others all the while`, {
+  it(`of which a worker is killed ${kills} times serves the others all the time`, {
     timeout: 1_800_000,
   }, async ({ skip }) => {
     const urls = inject('citus')?.nodes.slice(1) ?? [];
@@ -180,7 +180,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
       const refusedBefore = elsewhere.map(({ refusals }) => refusals.length);
       const uploadsBefore = elsewhere.map(({ uploads }) => uploads);
       await postmasters[at]?.kill();
-      // The others go on before it is back.
+      // The other clients continue before the worker is back.
       const goOn = () => elsewhere.every(({ uploads }, which) => uploads > (uploadsBefore[which] ?? 0) + 2);
       await Promise.race([expect.poll(goOn, { timeout: 120_000 }).toBe(true), ...working]);
       await postmasters[at]?.start();

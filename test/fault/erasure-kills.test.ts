@@ -10,12 +10,12 @@ import { createTestDatabase } from '../support/database.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
-/** A sweep whose process is killed five times, or KILLS times, each time after a part or in the middle of one. */
+/** Tests a sweep whose process is killed three times (or KILLS times), each time after a part or in the middle of one. */
 
-const kills = Number(process.env.KILLS ?? 5);
+const kills = Number(process.env.KILLS ?? 3);
 const people = 500;
 const transactions = 30_000 * kills;
-/** Each person has as many; the others' stay as they are. */
+/** The number of transactions per person. Other people's transactions must not change. */
 const transactionsOfEach = 12;
 
 let DATABASE_URL: string;
@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 async function start(): Promise<BuiltServer> {
-  // A process that was killed keeps its lease for 15 s; the test does not wait for that.
+  // Delete the killed process's lease, which would last another 15 s.
   await admin.query('delete from leases');
   const started = await startBuiltServer({ DATABASE_URL });
   logs.push(started.log);
@@ -46,7 +46,7 @@ async function progress(): Promise<{ state: string; at: string }> {
   return rows[0];
 }
 
-/** Ends the process when it has done at least one part; false if it had finished before. */
+/** Kills the process after at least one part. Returns false if the sweep had already finished. */
 async function killWhileSweeping(): Promise<boolean> {
   const { at: before } = await progress();
   const { process: running } = await start();
@@ -109,7 +109,7 @@ it('finishes, does nothing twice and leaves nothing', { timeout: 300_000 }, asyn
     [ids],
   );
   expect(left).toBe(0);
-  // So that what is left is searched in no time.
+  // With fewer rows, the following search is faster.
   await admin.query('delete from transactions where student_id is not null');
   expect(Object.keys(await tablesWith(admin, personal))).toEqual(['changes']);
   const log = logs.flat().join('\n');

@@ -24,8 +24,9 @@ import { readLines } from '../support/read-lines.ts';
 import { runCommand } from '../support/run-command.ts';
 
 /**
- * Copies are kept from the feed while eight clients store, and the service and its database are killed in turn. Whatever
- * was acknowledged is read, no reader goes back, and in the end every copy is what is stored.
+ * Readers keep copies from the feed while eight clients upload, and the service and its database are killed in turn.
+ * Every acknowledged record must be read, no reader may see an older version after a newer one, and at the end every
+ * copy must equal the stored data.
  */
 
 const seconds = Number(process.env.FEED_SECONDS ?? 8);
@@ -42,12 +43,15 @@ let port: string;
 let server: BuiltServer;
 let isOver = false;
 
-/** A PostgreSQL of its own, since it is killed. Of a Citus cluster, which others use too, only the service is. */
+/**
+ * Starts a separate PostgreSQL server that the test can kill. A Citus cluster is shared, so there only the service is
+ * killed.
+ */
 async function startDatabase(): Promise<string> {
   if (inject('citus') !== null) return createTestDatabase();
   folder = mkdtempSync(join(tmpdir(), 'intake-feed-'));
   chmodSync(folder, 0o755);
-  // What a killed PostgreSQL has written stays with the system.
+  // Even without fsync, data that a killed PostgreSQL server has written stays in the page cache.
   postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
   const url = postgres.url('postgres');
   await runCommand(['migrate'], { DATABASE_URL: url });
@@ -70,7 +74,7 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Kills the process, or the database, and starts it again. */
+/** Kills the service and the database in turn, and restarts them. */
 async function killInTurn(): Promise<{ server: number; database: number }> {
   const kills = { server: 0, database: 0 };
   const endMs = performance.now() + seconds * 1_000;
@@ -91,11 +95,11 @@ async function killInTurn(): Promise<{ server: number; database: number }> {
   return kills;
 }
 
-/** Known to all uploaders, so that they change each other's records. */
+/** All uploaders share these ids, so that they change each other's records. */
 const shared = { tags: many(40, () => randomUUID()), shops: many(20, () => randomUUID()) };
 const anyOf = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
 
-/** What was acknowledged: a type and an id each. */
+/** The acknowledged records, as type and id. */
 const acknowledged = new Set<string>();
 
 async function storeSomething(api: Api): Promise<void> {
@@ -138,7 +142,7 @@ async function upload(): Promise<void> {
   while (!isOver) await storeSomething(api).catch(() => sleep(50));
 }
 
-/** One that keeps a copy and its cursor, as a client should. */
+/** A reader that keeps a copy and its cursor, as a client should. */
 class Reader {
   readonly copy = new FeedCopy();
   cursor: string | undefined;
@@ -152,7 +156,7 @@ class Reader {
     this.cursor = change.cursor;
   }
 
-  /** Follows the stream, and comes back when it is cut off; sometimes it hangs up itself. */
+  /** Follows the stream and reconnects when it is cut off. Sometimes the reader itself disconnects. */
   async follow(): Promise<void> {
     while (!isOver) {
       const hangUp = AbortSignal.timeout(500 + Math.floor(Math.random() * 4_000));
@@ -176,7 +180,7 @@ class Reader {
     }
   }
 
-  /** Until there is nothing more. */
+  /** Reads until there are no more changes. */
   async drain(): Promise<void> {
     const { changes, cursor } = await readFeed(apiOf(server.url, key), {
       after: this.cursor,
@@ -186,7 +190,7 @@ class Reader {
     this.cursor = cursor;
   }
 
-  /** Begins with the exports of all types, in the midst of it all, and goes on with the cursor of the first. */
+  /** Starts with exports of all types while uploads are running, and continues from the first export's cursor. */
   async beginWithExports(): Promise<void> {
     for (const type of types) {
       const path = type === 'interactions' ? '/user-interactions' : `/v1/data/${type}?include_deleted=true`;
@@ -216,7 +220,7 @@ function isBefore(one: string, other: string): boolean {
   return a < c || (a === c && b < d);
 }
 
-/** All that is stored, by type and id, as reading it back gives it. */
+/** Returns all stored records as the API returns them, by type and id. */
 async function readStored(): Promise<Map<string, string>> {
   const all = new FeedCopy();
   for (const type of types) {
@@ -239,7 +243,7 @@ async function readStored(): Promise<Map<string, string>> {
 const sorted = (records: ReadonlyMap<string, string>) =>
   [...records].map((pair) => pair.join(' ')).toSorted();
 
-it(`copies that are kept from the feed for ${seconds} seconds, while all is killed in turn, are what is stored`, {
+it(`copies that are kept from the feed for ${seconds} seconds, while everything is killed in turn, equal the stored data`, {
   timeout: seconds * 1_000 + 300_000,
 }, async () => {
   const seeded = apiOf(server.url, key);
@@ -263,7 +267,7 @@ it(`copies that are kept from the feed for ${seconds} seconds, while all is kill
   isOver = true;
   await Promise.all(working);
   const readers = [following!, hangingUp!, paging!, exporting!];
-  // The database may just be starting.
+  // The database may still be starting.
   await expect.poll(async () => (await seeded.get('/health/ready')).status, { timeout: 60_000 }).toBe(200);
   const stored = await readStored();
   for (const reader of readers) {

@@ -21,7 +21,7 @@ import { queryDatabase } from '../support/query-database.ts';
 import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** PostgreSQL on a disk that is full: everything names the cause, and what to do about it. */
+/** When PostgreSQL's disk is full, every message states the cause and the fix. */
 
 const folder = mkdtempSync(join(tmpdir(), 'intake-full-disk-'));
 const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=320m,mode=755', 'tmpfs', folder]).status === 0;
@@ -54,13 +54,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** To the last byte, while PostgreSQL writes too. */
+/** Fills the disk to the last byte, while PostgreSQL is still writing to it. */
 function fill(): void {
   for (const bytes of [1024 * 1024, 4096]) {
     try {
       for (;;) appendFileSync(ballast, Buffer.alloc(bytes));
     } catch {
-      // No more of this size fits.
+      // A file of this size no longer fits.
     }
   }
 }
@@ -72,7 +72,7 @@ const upload = (api: Api | undefined) =>
   );
 const ready = () => apiOf(server.url).get('/health/ready');
 
-/** One upload that finds no room; a batch may still fit into pages that there are. */
+/** Uploads until an upload fails for lack of space. Until then, some batches may still fit into existing pages. */
 async function untilFull(api: Api | undefined) {
   for (;;) {
     const answer = await upload(api);
@@ -81,7 +81,7 @@ async function untilFull(api: Api | undefined) {
 }
 
 it.skipIf(!mounted)(
-  'an error of the server that one organisation alone meets leaves the process ready',
+  'an error of the server that affects a single organisation leaves the process ready',
   async () => {
     const [acme] = await queryDatabase<{ id: string }>(
       server.databaseUrl,
@@ -103,7 +103,7 @@ it.skipIf(!mounted)(
 );
 
 it.skipIf(!mounted)(
-  'uploads are 503 and name the full disk, and so does readiness, until there is room',
+  'uploads are 503 and name the full disk, and so does readiness, until there is space',
   { timeout: 120_000 },
   async () => {
     for (const api of apis) expect((await upload(api)).status).toBe(200);
@@ -122,11 +122,11 @@ it.skipIf(!mounted)(
         .map((line) => JSON.parse(line).cause)
         .filter((cause) => cause !== undefined);
     await expect.poll(causes).toEqual([`SQLSTATE 53100: ${remedy}`]);
-    // No requests arrive, so it can only know by trying.
+    // Without requests, the process can only find out that the disk is still full by trying to write.
     for (const endMs = performance.now() + 11_000; performance.now() < endMs; await sleep(1_000))
       await expect
         .poll(async () => (await ready()).body.message, patient)
-        .toContain(`${remedy} (SQLSTATE 53100). docs/runbook.md`);
+        .toContain(`${remedy} (SQLSTATE 53100). See docs/operating/runbook.md`);
     rmSync(ballast);
     await expectReady(server.url);
     for (const api of apis) expect((await upload(api)).status).toBe(200);
@@ -134,14 +134,14 @@ it.skipIf(!mounted)(
 );
 
 it.skipIf(!mounted)(
-  'a server that ends every new session for want of space is 503, never 500, and the process is not ready',
+  'a server that ends every new session for lack of space is 503, never 500, and the process is not ready',
   { timeout: 120_000 },
   async () => {
-    // Nobody can log in later.
+    // Log in now, because logging in later would fail.
     const session = new pg.Client({ connectionString: server.databaseUrl });
     await session.connect();
     onTestFinished(() => session.end());
-    // After a change to the schema, the next session writes these files anew.
+    // Delete these files, as a schema change does, so that the next session has to write them again.
     const data = join(postgres.home, 'data');
     const folders = ['global', ...readdirSync(join(data, 'base')).map((name) => join('base', name))];
     for (const name of folders) rmSync(join(data, name, 'pg_internal.init'), { force: true });

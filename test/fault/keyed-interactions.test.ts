@@ -12,8 +12,8 @@ import { queryDatabase } from '../support/query-database.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * Several clients send interactions with the same keys to two processes, of which one is killed again and again, at a
- * message to the database that is drawn anew each time. Whatever is sent again is stored once.
+ * Several clients send interactions with the same keys to two processes, one of which is killed repeatedly, each time at a
+ * random message to the database. A retried interaction is stored once.
  */
 
 const kills = Number(process.env.KILLS ?? 4);
@@ -37,7 +37,7 @@ afterAll(async () => {
   await proxy.close();
 });
 
-/** What the clients were answered, by key. */
+/** The responses that clients received, by key. */
 const answers = new Map<string, string>();
 let broken = 0;
 
@@ -52,7 +52,7 @@ async function record(api: Api, name: string): Promise<Answer> {
   return api.post('/user-interactions', body, { 'idempotency-key': name });
 }
 
-/** Sends what was answered before as well as what was not: every answer for a key is the same. */
+/** Sends interactions again whether or not they were answered. Every response for a key must be the same. */
 async function recordAll(api: Api, names: readonly string[]): Promise<void> {
   const sent = await Promise.allSettled(names.map((name) => record(api, name)));
   for (const [at, one] of sent.entries()) {
@@ -84,7 +84,7 @@ async function killOnce(names: readonly string[]): Promise<void> {
   await Promise.all([
     recordAll(victim, forwards),
     recordAll(victim, backwards),
-    // The other process claims the second half, while the first half is the victim's alone.
+    // The other process gets only the second half of the keys, so the killed process alone claims the first half.
     recordAll(other, backwards.slice(0, names.length / 2)),
   ]);
   server.process.kill('SIGKILL');
@@ -102,7 +102,7 @@ it(`34: after ${kills} kills, with the same keys at two processes, each key is s
     all.push(...names);
     await killOnce(names);
   }
-  // Otherwise the kills fell at moments that prove nothing.
+  // If the kills interrupted no request, the test proves nothing.
   expect(broken).toBeGreaterThan(0);
   const api = apiOf(steady.url, key);
   await recordAll(api, all);

@@ -14,23 +14,23 @@ import { runCommand } from '../support/run-command.ts';
 import { type Link, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * The process is killed at random moments, with uploads under way. Whatever the moment, the receipts and what is stored
- * say the same, batch by batch, and sending everything again with its key finishes it.
+ * The process is killed at random moments during uploads. At any moment, the receipts and the stored data must agree
+ * for every batch, and retrying every upload with its key must complete it.
  *
- * A moment is a number of messages to the database, not a time: on a slow machine and on a fast one the kills fall at the
- * same steps. KILL_SEED repeats the uploads and the numbers; how uploads interleave depends on the machine.
+ * A moment is a number of messages to the database, not a time, so that kills happen at the same steps on slow and fast
+ * machines. KILL_SEED repeats the uploads and the numbers, but how uploads interleave depends on the machine.
  */
 
 const kills = Number(process.env.KILLS ?? 8);
-/** Each has a process of its own on the same database, killed again and again. */
+/** Each lane has its own process, which is killed repeatedly. All lanes use the same database. */
 const lanes = 2;
 const uploadsPerKill = 2;
-/** More than the uploads of one kill take, so that the latest kill comes after them. */
+/** The uploads before a kill send fewer messages than this, so the latest possible kill happens after them. */
 const messagesMax = 55;
 const seed = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 32));
 console.log(`KILL_SEED=${seed}`);
 
-/** Mulberry32: numbers from 0 to 1 that are the same for the same seed. */
+/** Returns a Mulberry32 generator: pseudorandom numbers from 0 to 1 that are the same for the same seed. */
 function randomFrom(state: number): () => number {
   let at = state;
   return () => {
@@ -44,7 +44,7 @@ function randomFrom(state: number): () => number {
 interface Sent {
   readonly idempotencyKey: string;
   readonly records: readonly { tag_id: string; name: unknown }[];
-  /** What the client was told before the process ended, if anything; again each time it was sent. */
+  /** The responses that the client received before the process was killed, for every attempt. */
   readonly answers: Answer[];
 }
 
@@ -70,8 +70,8 @@ afterAll(async () => {
 });
 
 /**
- * Two batches, sometimes three, one record in a hundred or so bad, and sometimes a batch in which all are. The small ones
- * are checked where they arrive, the larger ones in a thread of their own.
+ * Makes two or three batches with about one bad record in a hundred, and sometimes a batch of only bad records. Small
+ * uploads are checked in the event loop, and larger ones in a thread.
  */
 function newUpload(random: () => number): Sent {
   const count = 1_000 + Math.ceil(random() * (random() < 0.2 ? 1_100 : 100));
@@ -89,7 +89,7 @@ async function killDuring(
   server: BuiltServer,
   proxy: TcpProxy,
   uploads: readonly Sent[],
-  /** The number of the last message, or that of the first batch's commit, which arrives. */
+  /** The last message's number, or 'first batch' for the first batch's commit, which still arrives. */
   lastMessage: number | 'first batch',
   lastArrives: boolean,
 ): Promise<void> {
@@ -97,10 +97,10 @@ async function killDuring(
   const ended = once(server.process, 'exit');
   let messages = 0;
   let isOver = false;
-  /** Connections that have sent records: nothing else is as long. */
+  /** Connections that have sent records. Messages with records are the longest. */
   const storing = new Set<Link>();
   proxy.watch((bytes, link) => {
-    // What a process says when it starts is not counted: it would be most of it.
+    // Messages from a starting process do not count, because they would outnumber all others.
     if (isOver || (messages === 0 && !bytes.includes('begin'))) return !isOver;
     messages++;
     if (bytes.length > 10_000) storing.add(link);
@@ -123,7 +123,7 @@ async function killDuring(
   servers.delete(server);
 }
 
-/** Kills one process after another; some of what was broken off before is sent again meanwhile, and broken off again. */
+/** Kills one process after another. Some of the interrupted uploads are retried, and interrupted again. */
 async function runLane(lane: number, all: Sent[]): Promise<void> {
   const random = randomFrom(seed + lane);
   const proxy = await startTcpProxy(databaseUrl);
@@ -131,12 +131,12 @@ async function runLane(lane: number, all: Sent[]): Promise<void> {
   for (let kill = lane; kill < kills; kill += lanes) {
     const server = await start(proxy.databaseUrl);
     const brokenOff = all.filter(({ answers }) => answers.length === 0);
-    // The last kill of a lane leaves an upload of which some is stored, whatever the others do.
+    // The last kill in each lane leaves a partly stored upload, regardless of the other kills.
     const isLast = kill + lanes >= kills;
     const again = random() < 0.5 && !isLast ? brokenOff[Math.floor(random() * brokenOff.length)] : undefined;
     const fresh = many(uploadsPerKill - (again ? 1 : 0), () => newUpload(random));
     all.push(...fresh);
-    // Spread over all the messages, so that a few kills come before, within and after the batches too.
+    // Kills are spread over all messages, so that some happen before, during and after the batches.
     const lastMessage = isLast
       ? 'first batch'
       : Math.ceil(((kill + random()) / (kills - lanes)) * messagesMax);
@@ -151,7 +151,7 @@ interface Batch {
   readonly data: { readonly counts: Record<string, number> };
 }
 
-/** What is stored, told by the database itself. */
+/** Returns the data stored in the database. */
 async function readStored() {
   const tags = await queryDatabase<{ tag_id: string }>(databaseUrl, 'select tag_id from tags');
   const rejections = await queryDatabase<{ place: string }>(
@@ -167,7 +167,7 @@ async function readStored() {
 }
 type Stored = Awaited<ReturnType<typeof readStored>>;
 
-/** Each batch with what of it is stored, as a receipt would have to say it. */
+/** Returns each batch with its stored records, as a receipt should report it. */
 function batchesFound({ records }: Sent, requestId: string | undefined, stored: Stored) {
   return many(Math.ceil(records.length / 1_000), (at) => {
     const places = records.slice(at * 1_000, (at + 1) * 1_000).map((record, place) => ({
@@ -196,7 +196,7 @@ async function receiptOf(api: Api, { idempotencyKey }: Sent): Promise<Answer['bo
   return receipt.body;
 }
 
-/** Holds the receipt against what is stored; returns how many batches of how many are there. */
+/** Compares the receipt with the stored data, and returns how many of the batches are stored. */
 function expectAgreement(
   upload: Sent,
   receipt: Answer['body'] | undefined,
@@ -218,20 +218,20 @@ function expectAgreement(
       missing.length === 0,
     ]);
   }
-  // What the client was told is so: nothing that was acknowledged is lost.
+  // No acknowledged record is lost.
   for (const { body } of upload.answers)
     for (const batch of (body.batches ?? []) as Batch[])
       if (batch.status !== 500) expect(told.get(batch.batch)).toEqual(batch);
   return [told.size, found.length];
 }
 
-it(`a process killed ${kills} times leaves receipts that are true, and every upload can be finished`, {
+it(`a process killed ${kills} times leaves correct receipts, and every upload can be finished`, {
   timeout: 1_200_000,
 }, async () => {
   const all: Sent[] = [];
   await Promise.all(many(lanes, (lane) => runLane(lane, all)));
   const api = apiOf((await start(databaseUrl)).url, key);
-  // The database ends what the killed process had begun as soon as it notices.
+  // The database ends the killed process's transactions as soon as it notices the closed connections.
   const busy = () =>
     queryDatabase(
       databaseUrl,
@@ -251,7 +251,7 @@ it(`a process killed ${kills} times leaves receipts that are true, and every upl
     for (const { data } of (receipt?.batches ?? []) as Batch[]) rejectionsTold += data.counts.failed!;
   }
   console.log(`after ${kills} kills, of ${all.length} uploads:`, outcome);
-  // Otherwise the kills fell at moments that prove nothing.
+  // If this fails, the kills happened at the wrong moments, and the test proves nothing.
   expect(outcome.none).toBeGreaterThan(0);
   expect(outcome.some).toBeGreaterThan(0);
   expect(outcome.all).toBeGreaterThan(0);

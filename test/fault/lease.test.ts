@@ -8,16 +8,16 @@ import { countWaiting, queryDatabase } from '../support/query-database.ts';
 
 const patient = { timeout: 60_000, interval: 250 };
 
-it('the lease is renewed while all chores wait for locks, and nothing says that PostgreSQL is away', {
+it('the lease is renewed while all chores wait for locks, and PostgreSQL is not reported as unavailable', {
   timeout: 180_000,
 }, async () => {
   const databaseUrl = await createTestDatabase();
   const blocker = new pg.Client({ connectionString: databaseUrl });
   await blocker.connect();
-  // Long enough that no chore ends meanwhile.
+  // The timeout is so long that no chore ends during the test.
   const server = await startBuiltServer({ DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '170000' });
   try {
-    // One for each: numbering changes, counting for the report, rolling up counts.
+    // Locking each of these tables blocks one chore: numbering changes, counting for the report, and rolling up counts.
     const tables = ['changes', 'change_counters', 'record_count_changes'];
     await blocker.query(`begin; lock table ${tables.join(', ')} in access exclusive mode`);
     await expect.poll(() => countWaiting(databaseUrl), patient).toBe(tables.length);
@@ -29,7 +29,7 @@ it('the lease is renewed while all chores wait for locks, and nothing says that 
       return lease?.ms;
     };
     const before = await endMs();
-    // Renewed every five seconds.
+    // The lease is renewed every five seconds.
     await expect.poll(endMs, patient).toBeGreaterThan(Number(before) + 12_000);
     expect(await countWaiting(databaseUrl)).toBe(tables.length);
     expect(server.log.join('\n')).not.toContain('cannot be used');

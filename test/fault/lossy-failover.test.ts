@@ -24,8 +24,8 @@ import {
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * The primary is lost with commits that its standby never got, and the standby gives the numbers of the lost changes to others.
- * A reader of the feed gets all that is stored, or a 410.
+ * The primary is lost along with commits that its standby never received, and the standby then assigns the numbers of
+ * the lost changes to new changes. A feed reader must get all stored data, or a 410.
  */
 
 const running = new AsyncDisposableStack();
@@ -48,7 +48,7 @@ async function startTwo(): Promise<{ primary: LocalPostgres; standby: LocalPostg
   return { primary, standby };
 }
 
-/** Once the standby has all that is committed now, it gets nothing more. */
+/** Waits until the standby has received all commits so far, and then stops its replication. */
 async function cutOff(primary: LocalPostgres, standby: LocalPostgres): Promise<void> {
   const [from, to] = [primary.url('postgres'), standby.url('postgres')];
   const [row] = await queryDatabase<{ lsn: string }>(from, 'select pg_current_wal_lsn() as lsn');
@@ -71,7 +71,7 @@ interface At {
   readonly api: Api;
 }
 
-/** Keeps a copy as docs/changes.md says: after a 410 it begins again with an export. */
+/** Keeps a copy as described in docs/uploading/feed.md. After a 410, it starts again with an export. */
 class Reader {
   copy = new FeedCopy();
   cursor: string | undefined;
@@ -116,7 +116,7 @@ class Reader {
     for (; !over.aborted; await sleep(20)) await this.#readOn().catch(() => {});
   }
 
-  /** Until there is nothing more. */
+  /** Reads until there are no more changes. */
   async drain(): Promise<void> {
     while (!(await this.#readOn()));
   }
@@ -135,7 +135,7 @@ class Reader {
 }
 
 it.skipIf(!standbyIsInstalled)(
-  'after a standby without the last commits took over, a reader gets all that is stored, or a 410',
+  'after a failover to a standby without the last commits, a reader gets everything that is stored, or a 410',
   { timeout: 300_000 },
   async () => {
     const { primary, standby } = await startTwo();
@@ -163,9 +163,9 @@ it.skipIf(!standbyIsInstalled)(
     await before!.drain();
     await cutOff(primary, standby);
     await uploadTimes(10);
-    // It comes back when there are more numbers than before.
+    // This reader reads again only when the log has more numbers than before the failover.
     await beyond!.drain();
-    // Has read one record of the first change that will be lost.
+    // This reader has read one record of the first change that will be lost.
     const { changes } = await readFeed(at.api, { after: before!.cursor });
     within!.cursor = changes[0]!.cursor;
     const sizes = () => [streaming, paging].map((reader) => reader!.copy.records.size);

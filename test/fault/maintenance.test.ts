@@ -13,12 +13,12 @@ import { badTag, many, newTag } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Of several processes on one database one does the maintenance, for all organisations at once. */
+/** When several processes share a database, one of them does the maintenance for all organisations. */
 
-/** Each takes up to 20 seconds. */
+/** The default is one kill, because each kill takes up to 20 seconds. */
 const kills = Number(process.env.MAINTENANCE_KILLS ?? 1);
 const organisations = 2_000;
-/** At least one round of what is done every ten seconds, and at most two. */
+/** This is long enough for one round of the ten-second chores, and too short for three. */
 const watchedMs = 11_000;
 
 let postgres: CountingPostgres;
@@ -38,7 +38,7 @@ async function startServers(count: number): Promise<void> {
 }
 
 const isRunning = ({ process }: BuiltServer) => process.exitCode === null && process.signalCode === null;
-/** So that another can take over. */
+/** Starts another process if one is missing, so that it can take over. */
 async function startMissing(): Promise<void> {
   if (servers.filter(isRunning).length < 2) await startServers(1);
 }
@@ -48,7 +48,7 @@ const elections = ({ log }: BuiltServer) =>
 
 const allElections = () => servers.reduce((sum, server) => sum + elections(server), 0);
 
-/** Of those that run, the one that was elected last, by its log. */
+/** Returns the running process that was elected last, according to the logs. */
 function elected(): BuiltServer {
   const lastElectedAt = ({ log }: BuiltServer): number => {
     const line = log.findLast((each) => each.includes('does the maintenance'));
@@ -58,19 +58,19 @@ function elected(): BuiltServer {
   return newest as BuiltServer;
 }
 
-/** Waits until there have been more elections than so many; returns how long that took. */
+/** Waits for another election, and returns how long that took. */
 async function msUntilElected(before: number): Promise<number> {
   const began = performance.now();
   await expect.poll(allElections, { timeout: 120_000, interval: 50 }).toBeGreaterThan(before);
   return performance.now() - began;
 }
 
-/** Of the statements of maintenance, how many were for the election and how many for the work. */
+/** Returns the number of maintenance statements, for the election and for the work. */
 async function countStatements(): Promise<{ election: number; work: number }> {
   const counts = { election: 0, work: 0 };
   for (const { query, calls } of await postgres.calls()) {
-    // Every process looks for changed keys, and sets up the connections that it opens. The leader asks again and again, in one
-    // statement for all organisations, whether there is something to settle, erase, collect, expire, remove or measure.
+    // Every process polls for changed keys and configures the connections that it opens. With one query for all
+    // organisations, the leader checks whether there is anything to settle, erase, collect, expire, remove or measure.
     if (/changed_api_keys|note_api_keys_used|set_config/.test(query)) continue;
     if (/unsettled_batches|erasures|access_requests|retention_progress|deleted_at|quota/.test(query))
       continue;
@@ -79,7 +79,7 @@ async function countStatements(): Promise<{ election: number; work: number }> {
   return counts;
 }
 
-/** Counts change in each of so many organisations, every other second. */
+/** Counts statements while the record counts of `changed` organisations change every two seconds. */
 async function countWhileChanging(changed: number) {
   await postgres.reset();
   const began = performance.now();
@@ -97,7 +97,7 @@ async function countWhileChanging(changed: number) {
   return { ...counts, seconds: (performance.now() - began) / 1_000 };
 }
 
-/** What is done once an hour is done at once after the election; one of its statements may take a while. */
+/** Waits for the hourly chores, which run right after the election and may take some time. */
 async function untilNothingIsDone(): Promise<void> {
   for (let before = -1, now = 0; before !== now; ) {
     await sleep(5_000);
@@ -119,7 +119,7 @@ it('2,000 organisations and three processes take as many statements as one organ
   const [few, all] = [await countWhileChanging(1), await countWhileChanging(organisations)];
   console.log('statements with one organisation', few, 'and with 2,000', all);
   for (const { work, election, seconds } of [few, all]) {
-    // A round is BEGIN, four statements and COMMIT, every ten seconds, and may have to be tried again.
+    // A round runs every ten seconds and consists of BEGIN, four statements and COMMIT. A round may have to be retried.
     expect(work).toBeLessThanOrEqual(6 * Math.ceil(seconds / 10 + 1));
     expect(election).toBeLessThanOrEqual(3 * Math.ceil(seconds / 5 + 1));
   }
@@ -132,14 +132,14 @@ interface Sent {
   bad: number;
 }
 
-/** Uploads to whoever is there until told to stop; what was answered is counted. */
+/** Uploads to any running process until stopped, and counts the responses. */
 async function uploadUntil(isOver: () => boolean, key: string): Promise<Sent> {
   const sent = { good: 0, bad: 0 };
   for (let round = 0; !isOver(); round++) {
     const running = servers.filter(isRunning);
     const api = apiOf((running[round % running.length] as BuiltServer).url, key);
     const records = [...many(8, () => newTag()), ...many(2, () => badTag())];
-    // A key of its own, so that an upload whose answer was lost with its process is finished by another.
+    // With a new Idempotency-Key per upload, another process can complete an upload whose answer was lost.
     const idempotencyKey = { 'idempotency-key': randomUUID() };
     for (let isAnswered = false; !isAnswered; ) {
       const to = isRunning(running[round % running.length] as BuiltServer)
@@ -190,7 +190,7 @@ it(`killed (${kills}x), another takes over within 30 seconds, and every count is
   await expectRight();
 });
 
-it('one that is told to stop hands over without waiting for its lease to end', {
+it('a stopping one hands over without waiting for its lease to expire', {
   timeout: 240_000,
 }, async () => {
   await expectInTime(async () => {
@@ -201,7 +201,7 @@ it('one that is told to stop hands over without waiting for its lease to end', {
     expect(holder.process.exitCode).toBe(0);
     const ms = await msUntilElected(before);
     console.log(`handed over after ${(ms / 1_000).toFixed(1)} s`);
-    // The others ask every five seconds.
+    // The other processes poll every five seconds.
     return [{ what: 'handed over', ms, promisedMs: 8_000 }];
   });
 });

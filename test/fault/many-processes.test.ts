@@ -8,11 +8,14 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** As many processes as a large operator starts, on one database, or on the nodes of a Citus cluster. */
+/** Runs as many processes as a large operator would, on one database or on the nodes of a Citus cluster. */
 
 const processes = 12;
 const connectionsMax = 2;
-/** Interactions have two to each worker and three to the coordinator; keys, maintenance and readiness seven, all to the latter. */
+/**
+ * For interactions, a process opens two connections to each worker and three to the coordinator. Keys, maintenance and
+ * readiness use another seven, all to the coordinator.
+ */
 const workerMax = processes * (connectionsMax + 2);
 const coordinatorMax = processes * (connectionsMax + 3 + 7);
 
@@ -29,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-/** How many connections the processes have to each node, the coordinator or only server first. */
+/** Returns the number of connections to each node. The first node is the coordinator, or the only server. */
 async function connections(): Promise<number[]> {
   const { pathname } = new URL(databaseUrl);
   const nodes = inject('citus')?.nodes ?? [inject('postgresUrl')];
@@ -46,7 +49,7 @@ async function connections(): Promise<number[]> {
   );
 }
 
-/** Uploads, interactions and reads at the same time, more than there are connections. On a slow machine some are refused. */
+/** Sends more concurrent uploads, interactions and reads than there are connections. A slow machine refuses some. */
 async function work(api: Api): Promise<number> {
   const tag = newTag();
   await api.upload('tags', [tag]);
@@ -59,7 +62,7 @@ async function work(api: Api): Promise<number> {
   return answers.filter(({ status }) => status < 300).length;
 }
 
-it(`${processes} processes under load have no more connections to a server than they may`, async () => {
+it(`${processes} processes under load do not exceed their connections to a server`, async () => {
   let isOver = false;
   const working = Promise.all(servers.flatMap(({ url }) => keys.map((key) => work(apiOf(url, key))))).finally(
     () => {
@@ -76,7 +79,8 @@ it(`${processes} processes under load have no more connections to a server than 
   expect(answered).toBeGreaterThan(processes * connectionsMax);
   expect(most[0]).toBeLessThanOrEqual(coordinatorMax);
   for (const worker of most.slice(1)) expect(worker).toBeLessThanOrEqual(workerMax);
-  // Over all nodes those for uploads and reads are as many as on one; while one gives way to another both may be seen.
+  // All nodes together get as many upload and read connections as a single server. While one connection replaces
+  // another, both count.
   const overAll = coordinatorMax + (nodes - 1) * processes * 3;
   const total = async () => (await connections()).reduce((sum, count) => sum + count, 0);
   await expect.poll(total).toBeLessThanOrEqual(overAll);

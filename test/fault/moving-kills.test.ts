@@ -23,7 +23,7 @@ import { many, newShop, newTag, newTransaction } from '../support/new-records.ts
 import { queryDatabase } from '../support/query-database.ts';
 import { type CommandResult, runCommand } from '../support/run-command.ts';
 
-/** Exports and imports of an organisation that are killed, run twice at once, or continued too late. */
+/** Tests organisation exports and imports that are killed, run twice at the same time, or resumed too late. */
 
 const tables = ['shops', 'customers', 'transactions', 'interactions'];
 const folder = mkdtempSync(join(tmpdir(), 'intake-moving-'));
@@ -69,7 +69,7 @@ it('a killed export is not accepted by an import, and continues', async () => {
   const killed = await runKilled(
     ['organisations', 'export', 'large', '--to', largeFolder],
     server.databaseUrl,
-    // Customers are read after all that refers to them.
+    // Customers are read after all types that reference them.
     (sent) => (/from customers/.test(sent) ? 'before' : undefined),
   );
   expect(killed.exitCode).toBeNull();
@@ -104,7 +104,7 @@ it('a killed import continues, and stores nothing twice', async () => {
     let commits = 0;
     const moment = kills % 2 === 0 ? 'after' : 'before';
     result = await runKilled(args, target, (sent) =>
-      // None when the rest takes fewer commits.
+      // If the rest of the import takes fewer commits, the command is not killed.
       sent.includes('commit\0') && ++commits === 4 ? moment : undefined,
     );
     if (result.exitCode === null) kills++;
@@ -115,7 +115,7 @@ it('a killed import continues, and stores nothing twice', async () => {
   const moved = await rowsOf(target, 'large', tables);
   const source = await rowsOf(server.databaseUrl, 'large', tables);
   expect(moved.interactions).toHaveLength(interactions);
-  // Requests that are under way together may be stored in any order.
+  // Concurrent requests may be stored in any order.
   const sorted = (rows: Record<string, string[]>) => ({
     ...rows,
     interactions: rows.interactions!.toSorted(),
@@ -127,7 +127,7 @@ it('a killed import continues, and stores nothing twice', async () => {
   ]);
 });
 
-it('an import or export whose connection is lost says that it continues, and does', async () => {
+it('an import or export whose connection is lost states that it can continue, and does', async () => {
   const exporting = ['organisations', 'export', 'large', '--to', join(folder, 'cut')];
   const importing = ['organisations', 'import', 'cut', '--from', largeFolder];
   for (const [args, databaseUrl, last] of [
@@ -138,7 +138,7 @@ it('an import or export whose connection is lost says that it continues, and doe
     const cut = (sent: string) => (last.test(sent) && ++met === 4 ? 'cut' : undefined);
     expectRefused(
       await runKilled(args, databaseUrl, cut),
-      /PostgreSQL at .*Run it again then: it continues$/,
+      /PostgreSQL at .*Then run it again: it continues$/,
     );
     expect((await run(databaseUrl, ...args.slice(1))).exitCode).toBe(0);
   }
@@ -165,7 +165,7 @@ it('a killed import cannot continue with another export, or without its receipts
     (sent) => (/insert interactions/.test(sent) ? 'before' : undefined),
   );
   expect(killed.exitCode).toBeNull();
-  expectRefused(await run(target, 'import', 'half', '--from', otherFolder), /"half" has data already/);
+  expectRefused(await run(target, 'import', 'half', '--from', otherFolder), /"half" already has data/);
   await queryDatabase(
     target,
     `delete from receipts where organisation_id = (select organisation_id from organisations where slug = 'half')`,
@@ -188,7 +188,7 @@ it('a killed export does not continue when somebody was erased meanwhile', async
   expectRefused(await run(target, 'import', 'erased', '--from', unfinished), /not a finished export/);
 });
 
-it('an import does not bring back who was erased in the organisation that it fills', async () => {
+it('an import does not bring back people who were erased from its organisation', async () => {
   const erasing = apiOf(server.url, await server.createKey('filled', 'data:erase'));
   const { status } = await erasing.post('/v1/erasures', { customer_ids: [customerId] });
   expect(status).toBe(202);

@@ -14,9 +14,9 @@ import { createTestDatabase, servingUrl } from '../support/database.ts';
 import { newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
-/** A removal whose process is killed five times, or KILLS times, each time after a step or in the middle of one. */
+/** Tests a removal whose process is killed three times (or KILLS times), each time after a step or in the middle of one. */
 
-const kills = Number(process.env.KILLS ?? 5);
+const kills = Number(process.env.KILLS ?? 3);
 const rows = { transactions: 10_000 * kills, interactions: 5_000 * kills };
 
 let DATABASE_URL: string;
@@ -32,14 +32,14 @@ afterAll(async () => {
 });
 
 async function start(): Promise<BuiltServer> {
-  // A process that was killed keeps its lease for 15 s; the test does not wait for that.
+  // Delete the killed process's lease, which would last another 15 s.
   await admin.query('delete from leases');
   const server = await startBuiltServer({ DATABASE_URL });
   logs.push(server.log);
   return server;
 }
 
-/** The number of steps; undefined when the organisation is gone. */
+/** Returns the number of steps so far, or undefined when the organisation is gone. */
 async function steps(): Promise<number | undefined> {
   const { rows: found } = await admin.query<{ step: string | null }>(
     `select step from organisations left join removals using (organisation_id) where slug = 'acme'`,
@@ -47,7 +47,7 @@ async function steps(): Promise<number | undefined> {
   return found[0] && Number(found[0].step);
 }
 
-/** Ends the process when it has done at least one step; false if it had finished before. */
+/** Kills the process after at least one step. Returns false if the removal had already finished. */
 async function killWhileRemoving(): Promise<boolean> {
   const before = await steps();
   const { process: running } = await start();
@@ -63,7 +63,7 @@ async function killWhileRemoving(): Promise<boolean> {
   return (await steps()) !== undefined;
 }
 
-/** The rest without pauses, so that the test ends soon. */
+/** Removes the rest of the data without pauses, to end the test sooner. */
 async function removeRest(): Promise<void> {
   Object.assign(limits, { removalPauseFactor: 0 });
   const pool = createPool(readConfig({ DATABASE_URL: servingUrl(DATABASE_URL) }), () => {});

@@ -32,7 +32,7 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** Rehearses "Backup" and "Restore" of docs/operating.md on a cluster of its own. */
+/** Follows the "Backup" and "Restore" sections in docs/operating/day-two.md on a separate cluster. */
 
 const programs = '/usr/lib/postgresql/15/bin';
 const isInstalled = existsSync(join(programs, 'pg_basebackup'));
@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A folder of the account that PostgreSQL runs as. */
+/** Creates a folder owned by the account that PostgreSQL runs as. */
 function ownFolder(...names: string[]): string {
   const path = join(folder, ...names);
   mkdirSync(dirname(path), { recursive: true });
@@ -64,7 +64,7 @@ function ownFolder(...names: string[]): string {
 const run = (program: string, ...args: string[]) =>
   execFileSync(join(programs, program), args, { ...unprivilegedAccount(), stdio: 'pipe' });
 
-/** What each table holds. */
+/** Returns a hash of each table's contents. */
 async function hashesOf(url: string): Promise<Record<string, string>> {
   const tables = await queryDatabase<{ name: string }>(
     url,
@@ -193,6 +193,7 @@ it.skipIf(!isInstalled)(
     await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '7');
     await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '9');
     await intake(url, 'organisations', 'set-retention', 'acme', '--interactions', 'off', '--receipts', '20d');
+    await intake(url, 'organisations', 'set-lake', 'acme', 'on');
     await queryDatabase(url, 'delete from shops');
     const log = join(folder, 'audit.json');
     writeFileSync(log, await intake(url, 'audit', '--json', '--limit', '10000'));
@@ -234,29 +235,32 @@ it.skipIf(!isInstalled)(
     writeFileSync(short, JSON.stringify(JSON.parse(readFileSync(log, 'utf8')).slice(0, 1)));
     const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
-    // By the restored retention nothing is deleted, because it may have been ended since.
+    // Retention deletes nothing after a restore, because the restored settings may be outdated.
     await expect(queryDatabase(target, 'select begin_expiry(null)')).rejects.toThrow('after-restore');
     const said = await intake(asOperator.href, 'after-restore', '--audit', log, '--erasures', ledger);
     expect(said).toContain('1 erasures are repeated');
     expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
-    expect(said).toContain(`to be issued anew: ${late.key_id}, the admin token late\n`);
+    expect(said).toContain(`have to be issued again: ${late.key_id}, the admin token late\n`);
     const inUse = 'select name from admin_tokens where revoked_at is null';
     expect(await queryDatabase(target, inUse)).toEqual([{ name: 'kept' }]);
-    // Nobody who signed out meanwhile is signed in again, and no link works twice.
+    // Sessions that were signed out since the backup do not work again, and no sign-in link works twice.
     for (const table of sessionTables)
       expect([table, await queryDatabase(target, `select from ${table}`)]).toEqual([table, []]);
-    // Only the limit that was lost, with the value that it had last.
+    // The output shows only the lost limit, with its latest value.
     expect(said).toContain(
-      'to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',
+      'have to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',
     );
     expect(said).toContain('The retention of 1 organisations was set again.\n');
     expect(
       await queryDatabase(
         target,
-        `select interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations where slug = 'acme'`,
+        `select interactions_kept_days, receipts_kept_days, rejections_kept_days, lake from organisations where slug = 'acme'`,
       ),
-    ).toEqual([{ interactions_kept_days: null, receipts_kept_days: 20, rejections_kept_days: 9 }]);
-    // The first answer that is not 503 has to be that there is no such customer.
+    ).toEqual([
+      { interactions_kept_days: null, receipts_kept_days: 20, rejections_kept_days: 9, lake: true },
+    ]);
+    expect(said).toContain('The lakes of 1 organisations are on or off as the log says.\n');
+    // The first response other than 503 must say that the customer does not exist.
     const gone = () => status(`/v1/data/customers/${customer_id}`, kept);
     let answered = await gone();
     for (; answered === 503; answered = await gone()) await sleep(50);
@@ -266,24 +270,24 @@ it.skipIf(!isInstalled)(
     const dump = run('pg_dump', target).toString();
     for (const personal of [user_id, visitor]) expect(dump).not.toContain(personal);
     expect(await status('/v1/data', stolen)).toBe(401);
-    // A copy that was kept from the feed may hold what was lost.
+    // A reader's copy may contain changes that the restored database lacks.
     expect(await status(`/v1/changes?after=${cursor}`, kept)).toBe(410);
     await expect.poll(() => status('/health/ready')).toBe(200);
 
-    // A new database on a server whose settings still name the target.
+    // Create a new database on a server whose settings still contain the recovery target.
     await queryDatabase(second.url('postgres'), 'create database newer');
     const newer = second.url('newer');
     await intake(newer, 'migrate');
     const fresh = await startBuiltServer({ DATABASE_URL: newer });
     servers.push(fresh);
     await expect.poll(async () => (await apiOf(fresh.url).get('/health/ready')).status).toBe(200);
-    // Without the audit log, the limits and the retention of now are shown.
-    const shown = await intake(asOperator.href, 'after-restore', '--revoke-all-keys');
+    // Without the audit log, the command shows the current limits and retention.
+    const shown = await intake(asOperator.href, 'after-restore', '--revoke-all-keys', '--erasures', ledger);
     expect(shown).toContain(
       '  intake-server organisations set-retention acme --interactions off --receipts 20d --rejections 9d\n',
     );
     expect(shown).toContain(
-      'limits of their own now:\n  intake-server organisations limit acme --requests-per-second default ' +
+      'have their own limits:\n  intake-server organisations limit acme --requests-per-second default ' +
         '--interactions-per-second default --records-per-second default --bytes-in-flight 100000000 ' +
         '--records-stored default --bytes-stored default\n',
     );

@@ -9,9 +9,12 @@ import { FeedCopy, readFeed } from '../support/change-feed.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
-/** Interactions expire while the process that deletes them is killed five times, or KILLS times, after a step or in the middle of one. */
+/**
+ * Tests expiring interactions while the process that deletes them is killed three times (or KILLS times), after a step
+ * or in the middle of one.
+ */
 
-const kills = Number(process.env.KILLS ?? 5);
+const kills = Number(process.env.KILLS ?? 3);
 const perDay = Math.max(30_000, 6_000 * kills);
 const daysAgo = [8, 7, 6, 5];
 
@@ -29,7 +32,7 @@ afterAll(async () => {
 });
 
 async function start(): Promise<BuiltServer> {
-  // A process that was killed keeps its lease for 15 s; the test does not wait for that.
+  // Delete the killed process's lease, which would last another 15 s.
   await admin.query('delete from leases');
   server = await startBuiltServer({ DATABASE_URL });
   return server;
@@ -43,7 +46,7 @@ async function progress(): Promise<{ at: string | null; isDone: boolean }> {
   return { at: rows[0]?.at ?? null, isDone: rows[0]?.is_done ?? false };
 }
 
-/** Ends the process when it has done at least one step; false if it had finished before. */
+/** Kills the process after at least one step. Returns false if the deletion had already finished. */
 async function killWhileDeleting(): Promise<boolean> {
   const { at: before } = await progress();
   const { process: running } = await start();
@@ -59,7 +62,7 @@ async function killWhileDeleting(): Promise<boolean> {
   return !(await progress()).isDone;
 }
 
-it('deletes all that has expired and nothing else, and counts and the feed agree', {
+it('deletes everything that has expired and nothing else, and counts and the feed agree', {
   timeout: 300_000,
 }, async () => {
   const first = await start();
@@ -74,7 +77,7 @@ it('deletes all that has expired and nothing else, and counts and the feed agree
   for (const ago of daysAgo) {
     const day = await addOldDay(admin, ago);
     await addInteractions(admin, idOf('acme'), day, perDay);
-    // So that the day cannot be dropped.
+    // The other organisation's rows prevent the whole day from being dropped.
     await addInteractions(admin, idOf('keeper'), day, 3);
   }
   const today = await addInteractions(admin, idOf('acme'), { startMs: Date.now() }, 10, () => 0);
@@ -103,7 +106,7 @@ it('deletes all that has expired and nothing else, and counts and the feed agree
   const kept = [...copy.records].filter(([, record]) => record !== 'null');
   expect(kept.map(([key]) => key.split(' ')[1]).toSorted()).toEqual(today.toSorted());
   const steps = changes.filter(({ expired_before }) => expired_before !== undefined).length;
-  // A step ends between two milliseconds, so it can be smaller.
+  // A step ends at a millisecond boundary, so it can be smaller than the maximum.
   expect(steps).toBeGreaterThanOrEqual((daysAgo.length * perDay) / 10_000);
   expect(steps).toBeLessThan(2 * ((daysAgo.length * perDay) / 10_000));
 });

@@ -13,14 +13,14 @@ import { many } from '../support/new-records.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** A key that is revoked is refused by every process within five seconds, whatever the process can reach. */
+/** Every process refuses a revoked key within five seconds, even if it cannot reach the database. */
 
 const reachesMs = 5_000;
 const revocations = Number(process.env.REVOCATIONS ?? 12);
 const processes = 3;
-/** Commands that run at the same time; more would only wait for each other. */
+/** The number of concurrent commands. More commands would only wait for each other. */
 const lanes = 2;
-/** How often a watcher asks: as much later may a refusal be noticed than it began. */
+/** The interval between a watcher's requests, which is also the maximum delay before it notices a refusal. */
 const lookMs = 200;
 
 let databaseUrl: string;
@@ -36,11 +36,11 @@ afterAll(async () => {
 });
 
 const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
-/** An address that is answered without a look at the database, so that only the key decides. */
+/** Sends a request that needs no query, so that its status depends only on the key. */
 const ask = async (server: BuiltServer, key: string) =>
   (await exchange(`${server.url}/nowhere`, { agent, key })).status;
 
-/** Asks a process again and again until it refuses the key: when it did. */
+/** Sends requests to a process until it refuses the key, and returns the time of the refusal. */
 async function refusedAt(server: BuiltServer, key: string, until: () => number): Promise<number> {
   for (;;) {
     const status = await ask(server, key);
@@ -52,7 +52,7 @@ async function refusedAt(server: BuiltServer, key: string, until: () => number):
   }
 }
 
-/** Issues keys and revokes each while every process is asked for it: how long each process went on with each. */
+/** Issues keys and revokes each while every process is using it. Returns how long each process still accepted each key. */
 async function revokeAll(): Promise<number[]> {
   const issued: { key: string; key_id: string }[] = [];
   for (let at = 0; at < revocations; at++)
@@ -63,7 +63,7 @@ async function revokeAll(): Promise<number[]> {
   const runLane = async () => {
     for (let one = waiting.pop(); one; one = waiting.pop()) {
       const { key, key_id } = one;
-      // Every process knows the key, and is asked for it all the while.
+      // Every process has cached the key, and requests keep using it.
       for (const server of servers) expect(await ask(server, key)).toBe(404);
       let revokedAt = Number.POSITIVE_INFINITY;
       const until = () => revokedAt + 12 * reachesMs;
@@ -82,7 +82,7 @@ async function revokeAll(): Promise<number[]> {
   return delays;
 }
 
-it(`a key that is revoked is refused by each of ${processes} processes within 5 s, ${revocations} times over`, {
+it(`a revoked key is refused by each of ${processes} processes within 5 s, ${revocations} times`, {
   timeout: 600_000,
 }, async () => {
   await servers[0]!.admin.post('/admin/v1/organisations', { slug: 'acme' });
@@ -114,7 +114,7 @@ describe('a process that is cut off from its database', () => {
   }
   const answer = (presented = key): Promise<Answer> => apiOf(server.url, presented).get('/nowhere');
   const status = async (presented = key) => (await answer(presented)).status;
-  /** What it says once the database has answered in time, which a busy machine may not do at first. */
+  /** Returns the final status, because a busy database may not answer in time at first. */
   async function statusInTheEnd(presented = key): Promise<number> {
     for (;;) {
       const said = await status(presented);
@@ -122,7 +122,7 @@ describe('a process that is cut off from its database', () => {
     }
   }
 
-  it('goes on with the keys it knows for a moment, not for 5 s, and serves again once it is back', () =>
+  it('keeps accepting its cached keys for a moment, not for 5 s, and serves again once it is back', () =>
     expectInTime(async () => {
       const revoked = await issue();
       expect([await statusInTheEnd(), await statusInTheEnd(revoked)]).toEqual([404, 404]);
@@ -145,9 +145,9 @@ describe('a process that is cut off from its database', () => {
 
       await proxy.accept();
       expect(await statusInTheEnd()).toBe(404);
-      // What was revoked meanwhile was never honoured again.
+      // A key that was revoked in the meantime was never accepted again.
       expect(await statusInTheEnd(revoked)).toBe(401);
-      // A process that had just been late to look for changes has less time left for a moment.
+      // If a process's last poll was late, it stops trusting cached keys sooner.
       const isForAMoment = firstRefusal > 1_500;
       return [
         { what: 'refused', ms: firstRefusal, promisedMs: reachesMs },
@@ -155,7 +155,7 @@ describe('a process that is cut off from its database', () => {
       ];
     }));
 
-  it('does so too where the network says nothing at all', async () => {
+  it('does so too if the network drops everything silently', async () => {
     await expect.poll(() => status()).toBe(404);
     proxy.watch(() => false);
     const cutAt = performance.now();

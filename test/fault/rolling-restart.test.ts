@@ -27,7 +27,7 @@ it.skipIf(!nginxIsInstalled)(
     expect(answered).toBeGreaterThan(rounds * 100);
     expect(lines.length).toBeGreaterThanOrEqual(answered);
     expect(lines.filter((line) => !/, request [0-9a-f-]{36}$/.test(line))).toEqual([]);
-    // Those that met the restart and were answered by the other process.
+    // Print how many requests the other process answered during the restart.
     console.log(
       `${lines.filter((line) => / 502, 20[01], request /.test(line)).length} were sent to the other one`,
     );

@@ -8,11 +8,11 @@ import { exchange } from '../support/exchange.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { countStored } from '../support/query-database.ts';
 
-/** A key is exchanged for its successor while everyone goes on uploading. */
+/** Tests replacing a key with its successor while all clients keep uploading. */
 
 const clients = 50;
 const switchedWithinMs = 2_500;
-/** Where the machine is too slow for all clients to move within the grace, the successor is rotated with a longer one. */
+/** If the machine is too slow for all clients to switch within the grace period, the test retries with more time. */
 const gracesMs = [6_000, 15_000, 40_000];
 
 let server: BuiltServer;
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Exchanges a key under load; what was answered, and whether all clients had moved in time. */
+/** Rotates a key under load. Returns the responses, and whether all clients switched in time. */
 async function rotate(old: string, graceMs: number) {
   const agent = new Agent({ keepAlive: true });
   const statuses: Record<string, number> = {};
@@ -47,7 +47,7 @@ async function rotate(old: string, graceMs: number) {
     }
   });
   await expect.poll(() => tagIds.length).toBeGreaterThan(clients);
-  // The grace begins after this, while the command runs.
+  // The actual grace period starts later, while the command runs.
   const beganMs = performance.now();
   const rotation = ['keys', 'rotate', old.split('_')[1]!, '--grace', `${graceMs / 1_000}s`, '--json'];
   const successor: string = JSON.parse(await server.run(...rotation)).key;

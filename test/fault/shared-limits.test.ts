@@ -10,7 +10,10 @@ import { many, newTag } from '../support/new-records.ts';
 import { type Redis, redisIsInstalled, startRedis } from '../support/redis.ts';
 import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
-/** Two processes count by one Redis, and each for itself while there is none. How much passes is in test/load. */
+/**
+ * Two processes share their counters in Redis, and use separate counters when Redis is unavailable. The tests in
+ * test/load measure how much the processes admit.
+ */
 
 const windowMs = 2_000;
 const windowMax = 1_000;
@@ -49,7 +52,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       many(count, () => newTag()),
     );
 
-  /** What the second process says is left in a fresh window, after the first has let thirty records through. */
+  /** Returns the quota left at the second process in a new window after the first process has admitted thirty records. */
   async function leftAfterTheOther(): Promise<number> {
     await sleep(windowMs + 100);
     await upload(apis[0]!, 30);
@@ -63,7 +66,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   const expectShared = () => expectLeft(windowMax - 40);
   const expectApart = () => expectLeft(windowMax - 10);
 
-  it('are counted by each for itself when Redis is killed, as the log says, and together once it is back', {
+  it('are counted by each process when Redis is killed, with a line in the log, and together once it is back', {
     timeout: 240_000,
   }, async () => {
     await expectShared();
@@ -77,7 +80,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectUp(1);
   });
 
-  it('are shared for each address that uses a browser key, and counted by each process while Redis is away', {
+  it('are shared for each address that uses a browser key, and counted by each process while Redis is unavailable', {
     timeout: 240_000,
   }, async () => {
     const origin = 'https://shop.example';
@@ -99,7 +102,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectShared();
   });
 
-  it('are counted by each for itself while Redis is frozen, and together once it goes on', {
+  it('are counted by each process while Redis is frozen, and together once it continues', {
     timeout: 240_000,
   }, async () => {
     await expectShared();
@@ -110,7 +113,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectShared();
   });
 
-  it('do not keep a process from starting and serving when Redis is away', async () => {
+  it('do not prevent a process from starting and serving when Redis is unavailable', async () => {
     await redis.kill();
     const { databaseUrl } = servers[0]!;
     const alone = await startBuiltServer({ DATABASE_URL: databaseUrl, REDIS_URL: redis.url });

@@ -13,12 +13,12 @@ import { many } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
 
 /**
- * A process in which nothing is stored any more is not ready, and says why; a busy one is ready. Each test waits for its own
- * process, on its own database, so all of them wait at the same time.
+ * A process that can no longer store anything is not ready, and reports why. A busy process is ready. Each test has its
+ * own process and database, so the tests run concurrently.
  */
 
 const unreadyWithinMs = 10_000;
-/** For what becomes of it in the end, on whatever machine. */
+/** The timeout for reaching the final state, which is long enough for any machine. */
 const patient = { timeout: 60_000, interval: 250 };
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
@@ -38,11 +38,14 @@ async function ask({ url }: Pick<BuiltServer, 'url'>) {
   return { status, code: body.code, message: body.message as string | undefined };
 }
 
-/** Waits for a value; `expect.poll` does not know which of several tests at the same time it belongs to. */
+/** Waits for a value. `expect.poll` cannot be used, because it does not know which concurrent test it belongs to. */
 const until = (read: () => Promise<unknown>, check: (value: unknown) => void) =>
   vi.waitFor(async () => check(await read()), patient);
 
-/** For this reason: a machine that stops for two seconds makes a process unready for a moment, for another. */
+/**
+ * Waits until the process reports that it is not ready, with this code. If the machine stalls for two seconds, the
+ * process can briefly report another code.
+ */
 const untilUnready = (server: Pick<BuiltServer, 'url'>, code: string) =>
   until(
     async () => (await ask(server)).code,
@@ -58,9 +61,9 @@ const expectReadyAgain = (server: Pick<BuiltServer, 'url'>) =>
 interface Scene {
   readonly server: BuiltServer;
   readonly keys: readonly string[];
-  /** Has another session lock tables, and more of them if called again; returns how to let go of all. */
+  /** Locks tables in another session, and more tables if called again. Returns a function that releases all of them. */
   lock(tables: string, mode?: string): Promise<() => Promise<void>>;
-  /** How many sessions wait for a lock. */
+  /** Returns the number of sessions that wait for a lock. */
   sessionsWaiting(): Promise<number>;
 }
 
@@ -92,8 +95,8 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
   }
 }
 
-it.concurrent('a process of which nothing ends is not ready until it goes on, and says what is stuck', () =>
-  // No read is given up before all of it has stalled, however long that takes. They hold both connections.
+it.concurrent('a process in which nothing finishes is not ready until it continues, and reports what is stuck', () =>
+  // Reads hold both connections. Their timeout is so long that all requests have stalled before the reads time out.
   inScene({ DATABASE_CONNECTIONS_MAX: '2', DATABASE_TIMEOUT_MS: '120000' }, async (scene) => {
     const { server, keys, lock, sessionsWaiting } = scene;
     const [one, other] = keys.map((key) => apiOf(server.url, key));
@@ -110,16 +113,17 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
     for (const request of requests) {
       waiting.push(request());
       await until(sessionsWaiting, (value) => expect(value).toBe(waiting.length));
-      // The first read holds its organisation's share, so this waits for a connection; no later than here, while keys can be checked.
+      // The first read uses up its organisation's share of the connections, so this upload waits for a connection. The
+      // upload has to start by now, while keys can still be checked.
       upload ??= one?.upload('tags', [newTag()]);
     }
-    // Only now: a key that the process does not know, or knows no longer, could not be looked up.
+    // This lock comes last, because it prevents looking up keys that the process has not cached.
     const release = await lock('api_keys', 'access exclusive');
     await untilUnready(server, 'stalled');
     const stuck = new RegExp(
       'uploads are waiting and no batch has been stored for \\d+ s; ' +
         'interactions are waiting and none has been stored for \\d+ s; ' +
-        'every connection .* has been in use and none has come back for \\d+ s; ' +
+        'every connection .* has been in use and none has been released for \\d+ s; ' +
         'the poll for changed keys has failed for \\d+ s\\. .* a session that holds a lock, and end it',
     );
     await until(
@@ -130,11 +134,11 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
     await expectReadyAgain(server);
     const statuses = (await Promise.all(waiting)).map((answer) => answer?.status);
     expect(statuses).toEqual([200, 201, 200]);
-    // It had to wait for a connection.
+    // The upload may have timed out while it waited for a connection.
     expect([200, 503]).toContain((await upload)?.status);
   }));
 
-it.concurrent('uploads that wait for a lock, and those that wait for their connections, are 503 within 10 s', () =>
+it.concurrent('uploads that wait for a lock, and uploads that wait for their connections, are 503 within 10 s', () =>
   inScene({ DATABASE_CONNECTIONS_MAX: '2' }, async ({ server, keys, lock }) => {
     const apis = keys.map((key) => apiOf(server.url, key));
     let release: (() => Promise<void>) | undefined;
@@ -144,7 +148,7 @@ it.concurrent('uploads that wait for a lock, and those that wait for their conne
       release = await lock('tags', 'access exclusive');
       const beganMs = performance.now();
       const answers = many(6, async (at) => {
-        // The later ones get a connection when the first are given up.
+        // The later requests get a connection when the first ones have timed out.
         await sleep(at * 400);
         const sentMs = performance.now();
         const { status, headers, body } = (await apis[at % 2]?.upload('tags', [newTag()])) ?? {};
@@ -167,7 +171,7 @@ it.concurrent('uploads that wait for a lock, and those that wait for their conne
     expect((await apis[0]?.upload('tags', [newTag()]))?.status).toBe(200);
   }));
 
-it.concurrent('a process whose uploads were given up is not ready within 10 s, and for as long as the lock is held', () =>
+it.concurrent('a process whose uploads timed out is not ready within 10 s, and for as long as the lock is held', () =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
     let release: (() => Promise<void>) | undefined;
     await expectInTime(async () => {
@@ -187,13 +191,13 @@ it.concurrent('a process whose uploads were given up is not ready within 10 s, a
     await expectReadyAgain(server);
   }));
 
-/** The table of a day: 0 is today. */
+/** Returns the partition for a day, where 0 is today. */
 const dayOf = (table: string, day: number) =>
   `${table}_${new Date(Date.now() + day * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 
 it.concurrent('a process is not ready while the partition that uploads write to is locked', () =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
-    // Tomorrow's too, because midnight may come.
+    // Lock tomorrow's partition too, in case the test runs past midnight.
     const release = await lock([0, 1].map((day) => dayOf('changes', day)).join());
     expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
     for (let round = 0; round < 3; round++) {
@@ -204,7 +208,7 @@ it.concurrent('a process is not ready while the partition that uploads write to 
     await expectReadyAgain(server);
   }));
 
-it.concurrent('a process is ready while a day of interactions that is over is locked, as when it is indexed and by vacuum full', () =>
+it.concurrent('a process is ready while a past day of interactions is locked, as during indexing and vacuum full', () =>
   inScene({ DATABASE_TIMEOUT_MS: '4000' }, async ({ server, keys, lock }) => {
     const working = new pg.Client({ connectionString: server.databaseUrl });
     await working.connect();
@@ -231,26 +235,26 @@ it.concurrent('a process that stores other records meanwhile is ready', () =>
     for (const endMs = performance.now() + unreadyWithinMs; performance.now() < endMs; await sleep(500)) {
       const { http } = await other.batch('keywords', [{ keyword_id: randomUUID(), name: 'lunch' }]);
       expect(http).toBe(200);
-      // A machine that stops for a moment may lose the answer of the database; one that has stalled stays so.
+      // If the machine stalls briefly, the database's response may be lost. A process that has stalled stays not ready.
       await expectReadyAgain(server);
     }
     await release();
-    // They were held up for longer than an upload waits.
+    // The uploads waited longer than their timeout.
     for (const { status } of await Promise.all(waiting)) expect(status).toBe(503);
   }));
 
-it.concurrent('a PostgreSQL that is stopped makes a process unready while an upload waits, and ready again once it goes on', async () => {
+it.concurrent('a paused PostgreSQL makes a process not ready while an upload waits, and ready again once it continues', async () => {
   const postgres = await startFreezablePostgres();
   const server = await startBuiltServer({ DATABASE_URL: postgres.url });
   try {
     const api = apiOf(server.url, await server.createKey('acme'));
     await api.batch('tags', [newTag()]);
     postgres.freeze();
-    // Over the connection that there is; nobody could log in.
+    // The upload uses the existing connection, because new logins would fail.
     const upload = api.upload('tags', [newTag()]);
     await untilUnready(server, 'database_unavailable');
-    expect((await ask(server)).message).toMatch(/The database does not answer; check that it runs/);
-    // Long enough for the upload to have stalled as well.
+    expect((await ask(server)).message).toMatch(/The database does not answer; check that it is running/);
+    // Wait long enough for the upload to count as stalled.
     await sleep(8_500);
     expect((await ask(server)).status).toBe(503);
     postgres.thaw();

@@ -21,7 +21,10 @@ import {
 } from '../support/standby.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-/** Follows "Standby" of docs/scaling.md: its statements and its pg_basebackup, on clusters of its own. */
+/**
+ * Follows the "Standby" section in docs/operating/scaling.md, with its statements and its pg_basebackup command, on
+ * separate clusters.
+ */
 
 const running = new AsyncDisposableStack();
 afterAll(() => running.disposeAsync());
@@ -40,7 +43,7 @@ async function started(starting: Promise<LocalPostgres>): Promise<LocalPostgres>
 }
 
 it.skipIf(!standbyIsInstalled)(
-  'a standby that takes over has every record that was acknowledged, and no process is restarted',
+  'a promoted standby has every acknowledged record, and no process is restarted',
   { timeout: 300_000 },
   async () => {
     expect(standbyStatements).toHaveLength(4);

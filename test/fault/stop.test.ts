@@ -14,7 +14,7 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** A process that is told to stop answers what was begun, and leaves nothing behind of what it did not answer. */
+/** A stopping process finishes pending requests, and stores no data from requests that it does not answer. */
 
 const rounds = 5;
 const answeredPerRound = 50;
@@ -39,7 +39,7 @@ async function start(env: Record<string, string> = {}): Promise<BuiltServer> {
 }
 afterEach(() => running?.stop());
 
-/** Tells the process to stop; how long it took, and what it ended with. */
+/** Stops the process, and returns the duration and the exit status. */
 async function terminate({ process: child }: BuiltServer) {
   const ended = once(child, 'close');
   const began = performance.now();
@@ -48,22 +48,22 @@ async function terminate({ process: child }: BuiltServer) {
   return { exitCode, signal, ms: performance.now() - began };
 }
 
-/** Until the service has read what was sent before: what is sent after it is answered after. */
+/** Waits until the service has read everything sent so far. The service answers later requests only after that. */
 async function untilRead({ url }: BuiltServer): Promise<void> {
   for (let request = 0; request < 3; request++) await apiOf(url).get('/health/live');
 }
 
-/** One request, marked so that it can be found in the database whatever became of it. */
+/** A request with a mark that identifies it in the database, whatever its result. */
 interface Sent {
   readonly mark: string;
   readonly kind: 'upload' | 'interaction';
-  /** None where the connection failed. */
+  /** The status of the response, or undefined if the connection failed. */
   status?: number;
-  /** The header of that name. */
+  /** The Connection header. */
   connection?: string | undefined;
 }
 
-/** Sends one request after the other, each over the same connections, until a connection can no longer be had. */
+/** Sends requests one after another on the agent's connections, until no connection can be opened. */
 async function keepSending(url: string, kind: Sent['kind'], agent: Agent, all: Sent[]): Promise<void> {
   for (let open = true; open; ) {
     const sent: Sent = { mark: randomUUID(), kind };
@@ -80,13 +80,13 @@ async function keepSending(url: string, kind: Sent['kind'], agent: Agent, all: S
       sent.connection = answered.connection;
     } catch (error) {
       open = (error as { code?: string }).code !== 'ECONNREFUSED';
-      // Nothing of it was ever sent.
+      // No part of the request was ever sent.
       if (!open) all.splice(all.indexOf(sent), 1);
     }
   }
 }
 
-/** Which of the marks the database knows, by what each table holds. */
+/** Returns the marks found in the database, by table. */
 async function stored() {
   const marks = async (statement: string) =>
     new Set((await queryDatabase<{ mark: string }>(databaseUrl, statement)).map(({ mark }) => mark));
@@ -120,14 +120,14 @@ describe('SIGTERM', () => {
       await sleep(round * 70);
       await untilRead(server);
       const ended = terminate(server);
-      // What a slow client has begun it may finish.
+      // A slow client may finish its request during the shutdown.
       await sleep(500);
       for (const one of held) one.finish();
       const answers = await Promise.all(held.map(({ answer }) => answer));
       expect(answers.map((answer) => answer?.status)).toEqual(many(4, () => 200));
       outcome.slow += answers.length;
       await Promise.all(load);
-      // Not by its timeout, or it would not be 0.
+      // If the process had not stopped before its timeout, its exit code would not be 0.
       const { exitCode, signal, ms } = await ended;
       expect({ exitCode, signal }).toEqual({ exitCode: 0, signal: null });
       outcome.longestMs = Math.max(outcome.longestMs, Math.round(ms));
@@ -161,7 +161,7 @@ describe('SIGTERM', () => {
     expect(outcome.answered).toBeGreaterThan(rounds * answeredPerRound);
   });
 
-  it('cuts off what does not end in time, says so by its exit code, and nothing of it is stored', async () => {
+  it('interrupts requests that do not finish in time, reports it by its exit code, and stores nothing of them', async () => {
     const server = await start({ STOP_TIMEOUT_MS: '2000' });
     const held = await holdUpload(server.url, key, 50_000, { heldBytes: 20_000 });
     await untilRead(server);
@@ -174,10 +174,10 @@ describe('SIGTERM', () => {
     const line = JSON.parse(server.log.at(-1)!);
     expect(line).toMatchObject({ level: 50, signal: 'SIGTERM', requests_cut_short: 1 });
     expect(line.duration_ms).toBeGreaterThanOrEqual(1_900);
-    expect(line.msg).toMatch(/^stopped; .*cut short$/);
+    expect(line.msg).toMatch(/^stopped; .*interrupted$/);
   });
 
-  it('twice does not break off what the first lets finish', async () => {
+  it('twice does not interrupt what the first lets finish', async () => {
     const server = await start();
     const held = await holdUpload(server.url, key, 50_000, { heldBytes: 20_000 });
     await untilRead(server);
@@ -191,7 +191,7 @@ describe('SIGTERM', () => {
   });
 });
 
-it('a process that is stopping takes no new connection', async () => {
+it('a stopping process accepts no new connection', async () => {
   const server = await start();
   const held = await holdUpload(server.url, key, 50_000, { heldBytes: 20_000 });
   await untilRead(server);

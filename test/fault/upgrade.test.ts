@@ -14,7 +14,7 @@ import { nginxIsInstalled } from '../support/nginx.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** The next version is this one with more migrations, run from its source. The database began as that of the last release. */
+/** Tests an upgrade to the next version: the current source with more migrations, on a database from the last release. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 let next: string;
@@ -37,7 +37,7 @@ beforeAll(async () => {
     cpSync(join(root, name), join(next, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(next, 'node_modules'));
   newest = readdirSync(join(root, 'migrations')).length;
-  // Wherever old code reads and writes it meets a column that it does not know.
+  // Add a column, unknown to the old code, to every table that the old code reads and writes.
   for (const table of tables)
     addMigration(
       `set local lock_timeout = '60s'; alter table ${table} add column added_later text default 'x';`,
@@ -65,17 +65,17 @@ const raise = (level: number) =>
   queryDatabase(databaseUrl, 'update schema_compatibility set oldest_code = $1', [level]);
 
 describe('this version on the schema of the next', () => {
-  it('starts and says what is to be done; its migrate changes nothing', async () => {
-    // As when several processes are started anew, each of which migrates first.
+  it('starts and explains what to do; its migrate changes nothing', async () => {
+    // Migrate twice at the same time, as happens when several processes restart and each one migrates first.
     await Promise.all([1, 2].map(() => migrateNext(databaseUrl)));
     const { exitCode, stdout } = await runCommand(['migrate'], { DATABASE_URL: databaseUrl });
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'The schema was up to date already.\n' });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'The schema was already up to date.\n' });
     const server = await start();
     expect(server.log.join('\n')).toContain('the schema of a newer version, which this one works with');
     await server.stop();
   });
 
-  it('starts after what it does not use was taken away; neither starts nor is ready where that takes newer code', async () => {
+  it('starts after unused parts were removed; neither starts nor is ready if that requires newer code', async () => {
     await raise(newest);
     const server = await start();
     await raise(newest + 1);

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { collectForAll, collectPart } from '../../src/access/collect.ts';
@@ -38,7 +36,7 @@ afterAll(async () => {
 const newOrganisation = () => newAccessOrganisation(test, serving);
 
 describe('an access request', () => {
-  it('has everything about the person, and nothing of anybody else', async () => {
+  it('has everything about the person, and nothing about anybody else', async () => {
     const acme = await newOrganisation();
     const [person, stranger] = [await newPerson(acme), await newPerson(acme)];
     for (const isIndexed of [false, true]) {
@@ -79,11 +77,11 @@ describe('an access request', () => {
     expect(JSON.stringify(of('customers'))).toContain(mark);
   });
 
-  it('of somebody known by interactions alone has all of them', async () => {
+  it('of somebody known only from interactions has all of them', async () => {
     const acme = await newOrganisation();
     const { visitor, student_id } = await newPerson(acme);
     const lines = await acme.accessed({ user_ids: [visitor] });
-    // Those that name a customer too, and one that failed.
+    // This includes interactions that also have a customer, and a failed interaction.
     expect(countByType(lines)).toEqual({ interactions: 4, rejections: 1 });
     expect(JSON.stringify(lines)).toContain(student_id);
   });
@@ -140,7 +138,7 @@ describe('an access request', () => {
     for (const { customer_id } of customers)
       requests.push(await acme.access({ customer_ids: [customer_id] }));
     const together = await acme.access({ customer_ids: customers.map(({ customer_id }) => customer_id) });
-    // Several processes at the same time.
+    // Several processes collect at the same time.
     await Promise.all(many(3, () => acme.collect()));
     const sum = rows.reduce((all, one) => all + one.count, 0);
     expect(countByType(await acme.download(together))).toEqual({
@@ -181,7 +179,7 @@ describe('an access request', () => {
     await expire();
     expect(await acme.download(id)).toHaveLength(14);
     await setAge('7 days 1 second');
-    // By the clock, before maintenance has been there.
+    // The download expires on time, even before maintenance has run.
     expect((await acme.send('GET', `/v1/access-requests/${id}/records`)).json()).toMatchObject({
       code: 'access_request_expired',
     });
@@ -235,7 +233,7 @@ describe('an access request', () => {
     await test.pool.query(`update access_requests set state = 'expired' where access_request_id = $1`, [
       ids[0],
     ]);
-    // The large one would be too many ids together with those before it.
+    // Together with the earlier requests, the large request would exceed the limit on ids.
     expect(await started()).toEqual([20, 21, 22]);
     await until(22);
     expect(await started()).toEqual([23]);
@@ -244,7 +242,7 @@ describe('an access request', () => {
     expect(countByType(await acme.download(ids.at(-1) as string))).toEqual(everything);
   });
 
-  it('that was started by another process meanwhile is collected too', async () => {
+  it('that was meanwhile started by another process is collected too', async () => {
     const acme = await newOrganisation();
     const { student_id } = await newPerson(acme);
     const first = await acme.access({ customer_ids: [student_id] });
@@ -257,13 +255,13 @@ describe('an access request', () => {
     for (const id of [first, second]) expect(countByType(await acme.download(id))).toEqual(everything);
   });
 
-  it('of an organisation whose parts take all the time does not keep the others waiting', async () => {
+  it('of an organisation whose parts take all the time does not delay the others', async () => {
     const [acme, globex] = [await newOrganisation(), await newOrganisation()];
     const ids = [
       [acme, await acme.access({ user_ids: ['somebody'] })],
       [globex, await globex.access({ user_ids: ['somebody'] })],
     ] as const;
-    // The first that has a turn is the slow one from then on.
+    // The organisation that gets the first turn becomes the slow one.
     let [slow, lateMs]: [string | undefined, number] = [undefined, 0];
     const now = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + lateMs);
@@ -293,7 +291,7 @@ describe('an access request', () => {
     expect(await done()).toBe('done');
   });
 
-  it('of an organisation that fails or is being removed does not keep the others waiting', async () => {
+  it('of an organisation that fails or is being removed does not delay the others', async () => {
     const [acme, globex] = [await newOrganisation(), await newOrganisation()];
     const id = await acme.access({ user_ids: ['somebody'] });
     await globex.access({ user_ids: ['somebody'] });

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -32,7 +30,7 @@ afterAll(async () => {
 const newOrganisation = () => newAccessOrganisation(test, serving);
 
 describe('when the person is erased', () => {
-  it('what was collected cannot be downloaded from the answer on, and is gone after the sweep', async () => {
+  it('collected records cannot be downloaded once it is answered, and are gone after the sweep', async () => {
     const acme = await newOrganisation();
     const [person, stranger] = [await newPerson(acme), await newPerson(acme)];
     const id = await acme.access({ customer_ids: [person.student_id, stranger.student_id] });
@@ -40,20 +38,20 @@ describe('when the person is erased', () => {
     expect(await acme.download(id)).toHaveLength(28);
     await acme.erase(person.student_id);
     const hidden = await acme.download(id);
-    // The visitor is recognised by the sweep.
+    // Check only the student's id, because the visitor's records are not recognised before the sweep.
     expect(JSON.stringify(hidden)).not.toContain(person.student_id);
     await acme.sweep();
     const { changes, ...others } = await tablesWith(test.pool, [...person.ids, person.mark]);
-    // The name of a discount is not personal.
+    // The remaining match is a discount name, which is not personal data.
     expect(others).toEqual({ transactions: 1 });
     expect(changes).toBe(1);
     expect(countByType(await acme.download(id))).toEqual(everything);
     expect(await acme.get(id)).toMatchObject({ records: everything });
   });
 
-  it('while it is collected, nothing more is, and nothing is left', async () => {
+  it('during the collection, it stops, and nothing is left', async () => {
     const acme = await newOrganisation();
-    // After more and more parts.
+    // In each iteration, erase the person after more parts have been collected.
     for (let parts = 0, isRunning = true; isRunning; parts += 3) {
       const { student_id, ids, mark } = await newPerson(acme);
       const id = await acme.access({ customer_ids: [student_id] });
@@ -71,7 +69,7 @@ describe('when the person is erased', () => {
     }
   });
 
-  it('nothing is collected that names the person, before any sweep', async () => {
+  it('nothing with the person’s id is collected, before any sweep', async () => {
     const acme = await newOrganisation();
     const { student_id } = await newPerson(acme);
     const id = await acme.access({ customer_ids: [student_id] });
@@ -95,7 +93,7 @@ describe('when the person is erased', () => {
     const blocking = new pg.Client({ connectionString: test.databaseUrl });
     await blocking.connect();
     await blocking.query('begin');
-    // The part reads, and waits before it stores.
+    // The part has read its records, and blocks before storing them.
     await blocking.query('lock table access_request_records in share mode');
     const collecting = acme.collect();
     await vi.waitFor(async () => {
@@ -118,7 +116,7 @@ describe('when the person is erased', () => {
     expect(others).toEqual({ transactions: 1 });
   });
 
-  it('a request answers as for somebody who never existed, and stores no id', async () => {
+  it('a request gets the same answer as for somebody who never existed, and stores no id', async () => {
     const acme = await newOrganisation();
     const erased = await newPerson(acme);
     await acme.erase(erased.student_id);

@@ -9,10 +9,10 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { many, newShop } from '../support/new-records.ts';
 
-/** What processes write of themselves and of the organisations that they work for. */
+/** Tests the activity rows that processes write about themselves and their organisations. */
 
 let test: TestApp;
-/** With the rights of the serving role. */
+/** A pool with the serving role's privileges. */
 let serving: OwnPool;
 beforeAll(async () => {
   test = await createTestApp();
@@ -76,7 +76,7 @@ it('adds up the busiest organisations over processes and minutes', async () => {
   expect(await slugs('rejections')).toEqual(['large']);
 });
 
-it('counts only the minutes that are asked for, and the leader removes the old', async () => {
+it('counts only the given minutes, and the leader removes old ones', async () => {
   const organisationId = randomUUID();
   for (const ago of ['30 minutes', '3 hours'])
     await test.pool.query(
@@ -98,7 +98,7 @@ it('counts only the minutes that are asked for, and the leader removes the old',
   expect(await kept()).toBe(1);
 });
 
-it('lists the processes that run, with the chores that the leader did', async () => {
+it('lists the running processes, with the chores that the leader did', async () => {
   await test.pool.query('delete from processes');
   const [leader, follower] = [reportOf(true), reportOf(false)];
   leader.choreDone('make partitions');
@@ -115,20 +115,20 @@ it('lists the processes that run, with the chores that the leader did', async ()
     { chore: 'drop old changes', ran_at: null, failed_at: expect.stringMatching(/Z$/) },
     { chore: 'make partitions', ran_at: expect.stringMatching(/Z$/), failed_at: null },
   ]);
-  // What is known of a chore stays when it is done or fails again.
+  // The time of the last failure is kept when the chore succeeds again.
   leader.choreDone('drop old changes');
   await leader.report();
   const [chore] = (await serviceState(test.pool)).maintenance;
   expect(chore).toMatchObject({ ran_at: expect.any(String), failed_at: expect.any(String) });
   await stop();
   expect((await serviceState(test.pool)).processes).toHaveLength(1);
-  // One that was killed.
+  // Simulate a killed process.
   await test.pool.query(`update processes set seen_at = now() - interval '61 minutes'`);
   await reportOf(true).report();
   expect((await serviceState(test.pool)).processes).toHaveLength(1);
 });
 
-it('says how far the partitions reach', async () => {
+it('shows how far ahead partitions exist', async () => {
   const { partitions, nodes } = await serviceState(test.pool);
   expect(partitions.map(({ table }) => table)).toEqual([
     'changes',

@@ -1,7 +1,7 @@
 // @module-tag full
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { described } from '../../src/metrics/metric-definitions.ts';
@@ -13,7 +13,7 @@ const tests = readFileSync(`${folder}/alerts-test.yml`, 'utf8');
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
 
 it.skipIf(!existsSync('/usr/bin/promtool'))(
-  "the alerts fire when they should and only then, and Prometheus takes its configuration (needs Debian's prometheus)",
+  "the alerts fire when they should and only then, and Prometheus accepts its configuration (needs Debian's prometheus)",
   () => {
     const promtool = (...args: string[]) =>
       execFileSync('/usr/bin/promtool', args, { cwd: folder }).toString();
@@ -23,26 +23,26 @@ it.skipIf(!existsSync('/usr/bin/promtool'))(
   },
 );
 
-it('every alert is tried, on numbers and on running processes, and leads to its section of the runbook', () => {
+it('every alert is tested, with numbers and with running processes, and links to its section of the runbook', () => {
   const real = readFileSync(`${root}/test/observability/alerts-fire.test.ts`, 'utf8');
-  const runbook = readFileSync(`${root}/docs/runbook.md`, 'utf8');
+  const runbook = readFileSync(`${root}/docs/operating/runbook.md`, 'utf8');
   expect(alerts.length).toBeGreaterThan(10);
   for (const alert of alerts) {
     expect(tests).toContain(`alertname: ${alert}`);
-    expect(rules).toContain(`runbook: docs/runbook.md#${alert.toLowerCase()}\n`);
+    expect(rules).toContain(`runbook: docs/operating/runbook.md#${alert.toLowerCase()}\n`);
     expect(runbook).toContain(`\n## ${alert}\n`);
     expect(real).toContain(`'${alert}`);
   }
 });
 
-it('the alerts, the runbook and the page for operators name metrics that there are', () => {
+it('the alerts and the pages for operators name metrics that exist', () => {
   const known = Object.values(described).map(({ name }) => name as string);
   for (const text of [
     rules,
     tests,
-    ...['docs/runbook.md', 'docs/operating.md'].map((file) => readFileSync(`${root}/${file}`, 'utf8')),
+    ...globSync('docs/operating/*.md', { cwd: root }).map((file) => readFileSync(`${root}/${file}`, 'utf8')),
   ]) {
-    // A key begins like a metric, but has letters of both cases.
+    // API keys have the same prefix as metrics, but contain upper-case letters.
     const named = [...text.matchAll(/\bintake(?:_[a-z]+)+(?!\w)/g)].map(([name]) =>
       name.replace(/_(bucket|count|sum)$/, ''),
     );

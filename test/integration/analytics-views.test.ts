@@ -12,7 +12,7 @@ import { createAnalyst } from '../support/analysts.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { fillTable } from '../support/filled-tables.ts';
 
-/** The views are what docs/analytics-views.md says, stay so when migrate runs again, and are fast on large tables. */
+/** The views match docs/analytics-views.md, even after another `migrate`, and are fast on large tables. */
 
 const ownerUrl = await createTestDatabase();
 const owner = new pg.Client({ connectionString: ownerUrl });
@@ -21,7 +21,7 @@ afterAll(() => owner.end());
 
 const schema = 'analytics_all';
 
-/** The columns as the database has them, each with its description. */
+/** Returns the view's columns and their descriptions from the database. */
 async function columnsOf(view: string): Promise<string[]> {
   const { rows } = await owner.query<{ line: string }>(
     `select concat_ws(' | ', attname, format_type(atttypid, atttypmod), col_description(attrelid, attnum)) as line
@@ -31,12 +31,12 @@ async function columnsOf(view: string): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** Changes when a view is replaced. */
+/** Returns a version that changes when a view is replaced. */
 const versionOf = async (view: string) =>
   (await owner.query('select oid, xmin from pg_rewrite where ev_class = $1::regclass', [view])).rows[0];
 
 describe('analytics_all', () => {
-  it('has the views that are described, with their columns, and no other', async () => {
+  it('has the described views, with their columns, and no other', async () => {
     const { rows } = await owner.query<{ name: string; about: string }>(
       `select relname as name, obj_description(oid, 'pg_class') as about from pg_class
        where relnamespace = $1::regnamespace order by relname`,
@@ -59,13 +59,13 @@ describe('analytics_all', () => {
 });
 
 describe('migrate', () => {
-  it('leaves the views alone while they are as described', async () => {
+  it('does not change the views if they match their description', async () => {
     const before = await versionOf('analytics_all.shops');
     await migrate(ownerUrl, grantRoles);
     expect(await versionOf('analytics_all.shops')).toEqual(before);
   });
 
-  it('makes them anew where they are not, and keeps what was built on those that only grow', async () => {
+  it('recreates them if they do not, and keeps dependent views if columns were only added', async () => {
     await owner.query(`create view built as select * from analytics_all.tags`);
     await owner.query(`drop view analytics_all.shops; drop view analytics_all.courses;
       create view analytics_all.courses as select 1 as other;
@@ -86,7 +86,7 @@ describe('migrate', () => {
     expect(rows).toEqual([{ may: true }]);
   });
 
-  it('waits for an analyst who reads a view for three seconds only, and then changes nothing', async () => {
+  it('waits only three seconds for an analyst who reads a view, and then changes nothing', async () => {
     const reader = await createAnalyst(ownerUrl, 'rina');
     await owner.query(`comment on schema analytics_all is 'of another version'`);
     await reader.query('begin; select from analytics_all.shops');
@@ -101,7 +101,7 @@ describe('migrate', () => {
   });
 });
 
-it('costs whoever serves nothing: tables have no row security and no trigger for it', async () => {
+it('costs serving nothing: tables have no row security and no trigger for it', async () => {
   const { rows } = await owner.query(
     `select relname from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
        and (relrowsecurity or relforcerowsecurity or (relname in ('interactions', 'transactions', 'shops')
@@ -110,7 +110,7 @@ it('costs whoever serves nothing: tables have no row security and no trigger for
   expect(rows).toEqual([]);
 });
 
-// On Citus the plan of the coordinator does not show what the workers do.
+// On Citus, the coordinator's plan does not show the workers' plans.
 describe.skipIf(inject('citus') !== null)('on large tables', () => {
   const organisation = '00000000-0000-0000-0000-000000000001';
   const someId = '00000000-0000-0000-0000-000000000bb9';
@@ -134,7 +134,7 @@ describe.skipIf(inject('citus') !== null)('on large tables', () => {
   });
   afterAll(() => otto.end());
 
-  /** What is run, in the end: the plan in words, with the partitions that were opened. */
+  /** Returns the executed plan as text, including the partitions that were opened. */
   async function planOf(statement: string): Promise<string> {
     const { rows } = await otto.query<{ 'QUERY PLAN': string }>(
       `explain (analyze, costs off, timing off, summary off) ${statement}`,
@@ -153,7 +153,7 @@ describe.skipIf(inject('citus') !== null)('on large tables', () => {
     expect(plan).not.toMatch(/Seq Scan on (transactions|shops|customers)/);
   });
 
-  it('what is joined but not asked for is not read', async () => {
+  it('a joined table without selected columns is not read', async () => {
     const sales = await planOf(`select sum(amount) from transactions where not is_deleted and ${ours}`);
     expect(sales).not.toMatch(/on (shops|customers)/);
     const events = await planOf(`select platform, count(*) from interactions where ${ours} group by 1`);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => client.end());
 
-/** What PostgreSQL makes of our array, against what it makes of the same values as text. */
+/** Returns the values that PostgreSQL reads from our binary array, and the same values when they are sent as text. */
 async function read(type: ColumnType, values: readonly (Scalar | null)[], texts: readonly (string | null)[]) {
   const ours = binaryArray(type, values);
   const { rows } = await client.query<{ ours: (string | null)[]; theirs: (string | null)[] }>(
@@ -72,7 +72,7 @@ it.each<[ColumnType, fc.Arbitrary<Scalar>]>([
       )
       .filter((text) => !text.includes('\0') && text.isWellFormed()),
   ],
-])('an array of %s reaches PostgreSQL as it was, nulls included', async (type, value) => {
+])('an array of %s reaches PostgreSQL unchanged, including nulls', async (type, value) => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(value), { minLength: 1, maxLength: 50 }), async (values) => {
       const texts = values.map((item) => (item === null ? null : String(item)));
@@ -83,7 +83,7 @@ it.each<[ColumnType, fc.Arbitrary<Scalar>]>([
   );
 });
 
-it('instants and days reach PostgreSQL as they were, from the year 1 to 9999', async () => {
+it('instants and days reach PostgreSQL unchanged, from the year 1 to 9999', async () => {
   const texts = [
     '0001-01-01T00:00:00Z',
     '1714-09-05T23:59:59.999999Z',

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { watchCpu } from '../../src/reports/keep-report.ts';
 
-/** How much of a core this process took while it ran the work. */
+/** Returns the share of a core that this process used during the work. */
 function shareTaken(work: () => void): number {
   const [beganMs, before] = [performance.now(), process.cpuUsage()];
   work();
@@ -16,12 +16,12 @@ function waitFor(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-it('a process is busy while it takes most of a core', () => {
+it('a process is busy while it uses most of a core', () => {
   const isBusy = watchCpu();
   const compute = () => {
     for (const endMs = performance.now() + limits.reportLookMs; performance.now() < endMs; );
   };
-  // A machine that others use may give this process less than it wants, so the answer is compared with what it got.
+  // On a shared machine, this process may get less CPU than it could use, so compare with the CPU time that it got.
   const busy = shareTaken(compute);
   if (Math.abs(busy - limits.reportBusyPart) > 0.1) expect(isBusy()).toBe(busy > limits.reportBusyPart);
   isBusy();

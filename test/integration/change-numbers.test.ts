@@ -17,7 +17,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { many } from '../support/new-records.ts';
 import { addOldChanges } from '../support/old-changes.ts';
 
-/** Numbers are given after the commit, while others write and read, each in a session of its own. */
+/** Tests numbering changes after their commit, while other sessions write and read. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ afterAll(() => test.close());
 const newTenant = () => test.organisation(`acme-${randomUUID().slice(0, 8)}`);
 const newOrganisation = async () => (await newTenant()).organisationId;
 
-/** Adds a change with one id, and does something else before the transaction ends. */
+/** Adds a change with one id, and calls `before` before committing it. */
 async function write(organisationId: string, before = async () => {}): Promise<string> {
   const id = randomUUID();
   await inTransaction(test.pool, async (client) => {
@@ -52,7 +52,7 @@ async function numbered(organisationId: string): Promise<{ number: number; id: s
   return rows.map(({ number, id }) => ({ number: Number(number), id }));
 }
 
-it('a transaction that is left open holds nobody up, and what it wrote is numbered after all that was read before', async () => {
+it('an open transaction delays nobody, and its changes are numbered after everything that was read before', async () => {
   const organisationId = await newOrganisation();
   const [isWritten, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const left = write(organisationId, () => {
@@ -72,14 +72,14 @@ it('a transaction that is left open holds nobody up, and what it wrote is number
   );
 });
 
-it('whoever has seen a number never meets a smaller one, however many write, number and read', async () => {
+it('a reader that has seen a number never finds a smaller one, however many write, number and read', async () => {
   const organisationId = await newOrganisation();
   const writing = { count: 5 };
   const written = Promise.all(
     many(5, async (writer) => {
       const ids: string[] = [];
       for (let round = 0; round < 40; round++) {
-        // Some are left open for a while, so that others overtake them.
+        // Some transactions stay open for a short time, so that others commit before them.
         ids.push(await write(organisationId, round % 5 === writer ? () => sleep(15) : undefined));
       }
       writing.count--;
@@ -96,7 +96,7 @@ it('whoever has seen a number never meets a smaller one, however many write, num
         await numberAllChanges(test.pool, organisationId);
         const all = await numbered(organisationId);
         expect(all.map(({ number }) => number)).toEqual(many(all.length, (at) => at + 1));
-        // What it has read already has not changed: nothing was put in between.
+        // The changes that were read earlier are the same, and no change was inserted between them.
         expect(all.slice(0, last).map(({ id }) => id)).toEqual(seen);
         seen.push(...all.slice(last).map(({ id }) => id));
         last = all.length;
@@ -107,7 +107,7 @@ it('whoever has seen a number never meets a smaller one, however many write, num
   for (const seen of await read) expect(seen.toSorted()).toEqual(ids.toSorted());
 });
 
-it('numbers are given to all organisations where nobody reads, a bounded number at a time', async () => {
+it('changes of all organisations without readers are numbered, a bounded number at a time', async () => {
   const organisations = await Promise.all(many(3, newOrganisation));
   const count = limits.changesNumberedAtOnce + 1;
   for (const organisationId of organisations)
@@ -126,7 +126,7 @@ it('numbers are given to all organisations where nobody reads, a bounded number 
     });
 });
 
-it('old days are dropped, and what they held is known to be forgotten, numbered or not', async () => {
+it('old days are dropped, and their changes are known to be forgotten, numbered or not', async () => {
   const [{ organisationId: one, key }, other] = await Promise.all([newTenant(), newOrganisation()]);
   const kept = await addOldChanges(test.pool, [one], 7);
   const dropped = await addOldChanges(test.pool, [one, other], 8);
@@ -156,7 +156,7 @@ it('old days are dropped, and what they held is known to be forgotten, numbered 
     expect((await read(query)).json().changes).toHaveLength(2);
 });
 
-// Citus allows no such trigger on a distributed table.
+// Citus does not allow such a trigger on a distributed table.
 it.skipIf(inject('citus') !== null).each([
   ['off', 'on'],
   ['remote_apply', 'remote_apply'],
@@ -183,7 +183,10 @@ it.skipIf(inject('citus') !== null).each([
   }
 });
 
-/** An organisation whose log can fall back to what it was, as on a standby that lacks the last commits. */
+/**
+ * Creates an organisation whose change log can be reset to an earlier state, like the log of a standby that lacks the
+ * last commits.
+ */
 async function newLog() {
   const { organisationId, key } = await newTenant();
   const cursors = await cursorsOf(organisationId);
@@ -192,7 +195,7 @@ async function newLog() {
   const query = async (text: string, values: unknown[] = []) =>
     (await test.pool.query(text, [organisationId, ...values])).rows;
   return {
-    /** Adds changes, each numbered before the next; returns their ids. */
+    /** Adds changes, assigning a number to each one before adding the next. Returns their ids. */
     async add(count: number): Promise<string[]> {
       const ids: string[] = [];
       for (let at = 0; at < count; at++) {
@@ -211,7 +214,7 @@ async function newLog() {
       return (await read(cursor)).statusCode;
     },
     epochs: async () => (await stateOf(test.pool, organisationId)).epochs,
-    /** What the standby has; the returned function lets it take over. */
+    /** Saves the standby's state. The returned function promotes the standby. */
     async replicate(): Promise<() => Promise<void>> {
       const [counter] = await query('select * from change_counters where organisation_id = $1');
       return async () => {
@@ -223,7 +226,7 @@ async function newLog() {
         await this.move();
       };
     },
-    /** From now on another server gives the numbers. */
+    /** Makes another server assign the numbers from now on. */
     async move(): Promise<void> {
       await query('update change_counters set server_started = $2 where organisation_id = $1', [
         `start of ${randomUUID()}`,
@@ -232,7 +235,7 @@ async function newLog() {
   };
 }
 
-it('a feed goes on when another server has all changes', async () => {
+it('a feed continues when another server has all changes', async () => {
   const log = await newLog();
   const first = await log.cursor();
   const ids = await log.add(2);
@@ -247,7 +250,7 @@ it('a feed goes on when another server has all changes', async () => {
   expect(await log.epochs()).toHaveLength(4);
 });
 
-it('a cursor that has passed changes which a standby lacks is too old, and every other one goes on', async () => {
+it('a cursor past changes that a standby lacks is too old, and every other one continues', async () => {
   const log = await newLog();
   const kept = await log.add(3);
   const before = await log.cursor();
@@ -257,7 +260,7 @@ it('a cursor that has passed changes which a standby lacks is too old, and every
   await takeOver();
   expect(await log.statusAfter(beyond)).toBe(410);
   expect(await log.idsAfter(before)).toEqual([]);
-  // As many numbers as were lost, and then more.
+  // Add as many changes as were lost, and then more.
   for (const count of [2, 4]) {
     kept.push(...(await log.add(count)));
     expect(await log.statusAfter(beyond)).toBe(410);
@@ -277,14 +280,14 @@ it('a cursor of a standby that was lost in turn, with the record of its epoch, i
     lost.push(await log.cursor());
     await takeOver();
   }
-  // The log is the one of the primary again, up to the third change, and a shard may return to a server.
+  // The log is back at the primary's third change. On Citus, a shard can also move back to an earlier server.
   kept.push(...(await log.add(5)));
   for (const cursor of lost) expect(await log.statusAfter(cursor)).toBe(410);
   expect(await log.idsAfter(before)).toEqual(kept.slice(3));
   expect((await log.epochs()).map(({ first }) => first)).toEqual([1, 4]);
 });
 
-it('epochs of which everything is forgotten are not kept', async () => {
+it('epochs whose changes are all forgotten are not kept', async () => {
   const { organisationId } = await newTenant();
   const epochsAfter = async (isForgotten: boolean) => {
     await write(organisationId);
@@ -298,7 +301,7 @@ it('epochs of which everything is forgotten are not kept', async () => {
     return (await numberAllChanges(test.pool, organisationId)).epochs.map(({ first }) => first);
   };
   expect(await epochsAfter(false)).toEqual([1, 2]);
-  // Number 3 is forgotten, and a reader may have read it last.
+  // Number 3 is dropped from the log, but it could be the last change that a reader has read.
   expect(await epochsAfter(true)).toEqual([2, 4]);
   expect(await epochsAfter(true)).toEqual([4, 6]);
   await test.pool.query('update change_counters set epochs = $2 where organisation_id = $1', [
@@ -308,7 +311,7 @@ it('epochs of which everything is forgotten are not kept', async () => {
   expect(await epochsAfter(false)).toHaveLength(limits.changeEpochsKept);
 });
 
-it('a page of changes whose types alternate is read with one statement for each type, and has them in order', async () => {
+it('a page of changes with alternating types is read with one statement per type, and has them in order', async () => {
   const { organisationId, key } = await newTenant();
   const types = ['tags', 'shops', 'customers'];
   const ids = many(limits.changesPerPageMax, () => randomUUID());

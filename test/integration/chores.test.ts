@@ -54,7 +54,7 @@ async function rowsOf(query: string): Promise<Record<string, unknown>[]> {
 
 const tag = (updated?: string) => ({ tag_id: randomUUID(), name: 'x', ...(updated && { updated }) });
 
-it('differences are rolled up, twice at once too, and the overview says the same before and after', async () => {
+it('differences are rolled up, even twice at once, and the overview is the same before and after', async () => {
   await upload('tags', [tag('2026-01-02T03:04:05.000006Z'), tag()]);
   await upload('tags', [tag('2025-01-01T00:00:00Z'), { tag_id: 'no' }]);
   const before = await overview();
@@ -72,7 +72,7 @@ it('differences are rolled up, twice at once too, and the overview says the same
   expect((await overview()).types).toMatchObject([{ records: 4, open_rejections: 1 }]);
 });
 
-it('partitions are there for last week and four ahead, and making them again changes nothing', async () => {
+it('partitions exist for last week and four weeks ahead, and creating them again changes nothing', async () => {
   const partitions = () =>
     rowsOf(`select inhparent::regclass::text as parent, count(*)::int as partitions from pg_inherits
             where inhparent in ('receipts'::regclass, 'receipt_batches'::regclass) group by 1 order by 1`);
@@ -82,14 +82,14 @@ it('partitions are there for last week and four ahead, and making them again cha
   ];
   expect(await partitions()).toEqual(expected(6));
   await doChores();
-  // A new week may have begun since the database was made.
+  // A new week may have started since the database was created.
   const upToDate = await partitions();
   expect([expected(6), expected(7)]).toContainEqual(upToDate);
   await doChores();
   expect(await partitions()).toEqual(upToDate);
 });
 
-it('rejections of before the days to keep go, are counted no longer, and their kind goes when nothing fails for it', async () => {
+it('rejections older than the days to keep are removed and no longer counted, and their kind too if nothing fails for it', async () => {
   const shops = async () => (await overview()).types.find((one: { type: string }) => one.type === 'shops');
   await upload('shops', [
     { shop_id: randomUUID(), name: 7, region: 'GB' },
@@ -127,7 +127,7 @@ it('a chore of a process that stops ends soon, and the next one finishes it', as
   expect(await old()).toHaveLength(0);
 });
 
-it('a key of an upload is forgotten after its day', async () => {
+it('a key of an upload expires after a day', async () => {
   const sent = {
     method: 'POST' as const,
     url: '/v1/data/tags',
@@ -169,7 +169,7 @@ it('others do not wait for a long chore', async () => {
   await maintenance.stop();
 });
 
-it('a chore that has more to do runs again at once, when the others of its loop have had their turn', async () => {
+it('a chore that has more to do runs again at once, after the others of its loop', async () => {
   const runs: string[] = [];
   const maintenance = startMaintenance(
     test.pool,
@@ -191,7 +191,7 @@ it('a chore that has more to do runs again at once, when the others of its loop 
   expect(runs.slice(0, 6)).toEqual(['large', 'other', 'large', 'other', 'other', 'other']);
 });
 
-it('the metrics are told how many rejections are open and how far partitions reach', async () => {
+it('the metrics include open rejections and the partitions ahead', async () => {
   const told = { rejectionsOpen: 0, partitionsAheadDays: 0 };
   const chores = counting(test.pool, config, (state) => void Object.assign(told, state));
   const count = async () => {
@@ -239,7 +239,7 @@ it('keys in use that expire within a week are counted until a successor is used'
   expect(await count()).toBe(0);
 });
 
-it('partitions that an operator makes by hand are counted within a minute or so', () => {
+it('partitions that an operator creates by hand are counted within a minute or so', () => {
   const chores = counting(test.pool, config, () => {});
   const partitions = chores.find(({ name }) => name === 'count partitions ahead');
   expect(partitions?.everyMs).toBeLessThanOrEqual(60_000);

@@ -6,7 +6,7 @@ import { makeEveryRequest } from '../support/every-request.ts';
 import { type RecordedStatement, recordStatements } from '../support/recorded-statements.ts';
 import { signerOf } from '../support/signed-cursor.ts';
 
-/** Every statement that requests send, as they send it, explained by the coordinator of a Citus cluster. */
+/** Explains every statement that client requests run, with its parameters, on a Citus coordinator. */
 describe.skipIf(inject('citus') === null)('on Citus', () => {
   let testApp: TestApp;
   let owner: string;
@@ -45,29 +45,29 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     ).toBe('');
   });
 
-  it('what the coordinator answers itself is about keys, locks and the schema', () => {
+  it('the coordinator itself answers only about keys, locks and the schema', () => {
     const local = [...plans].filter(([, { tasks, isPulled }]) => tasks === 0 && !isPulled);
     const others = local.filter(([{ text }]) => !coordinatorsOwn.some((part) => text.includes(part)));
     expect(others.map(([{ text, lines }]) => `${lines[0]}: ${text}`)).toEqual([]);
   });
 });
 
-/** Statements without a distributed table, by a part of their text. */
+/** Statements that use no distributed table, identified by a part of their text. */
 const coordinatorsOwn = [
-  // Keys are looked up before the organisation is known, and their changes are numbered by one node's transactions.
+  // Keys are looked up before the organisation is known. Changes to keys are numbered by transactions on a single node.
   'look_up_key',
   'changed_api_keys',
   'note_api_keys_used',
   'keys_can_be_trusted',
-  // One for all organisations, asked for once by a process.
+  // All organisations share one cursor key, which each process reads once.
   'from cursor_key',
-  // The table of organisations stays on the coordinator.
+  // The organisations table stays on the coordinator.
   'select recommendations_report from organisations',
-  // A batch that begins again runs alone: whoever stores records of that type waits on the same node.
+  // A restarted batch runs alone, while other writers of the same type wait for it on the same node.
   'pg_advisory_xact_lock',
-  // Which days of interactions there are and which of them are indexed: the same for every organisation.
+  // All organisations share the daily interaction partitions and their indexes.
   'from interaction_partitions',
-  // Of a session, and of the schema.
+  // These statements are about the session or the schema.
   'set_config',
   'schema_migrations',
   "from pg_extension where extname = 'citus'",

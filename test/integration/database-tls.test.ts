@@ -19,14 +19,14 @@ import { makeCertificate } from '../support/certificate.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** What travels to PostgreSQL is everything, passwords included: whoever answers there must prove who they are. */
+/** All data, including passwords, is sent to PostgreSQL, so the server must prove its identity. */
 
 describe('an address of PostgreSQL on another machine', () => {
   const migrate = (query: string, host = 'db.example') =>
     runCommand(['migrate'], { DATABASE_URL: `postgres://intake:hush@${host}:5432/intake${query}` });
 
   it.each(['', '?sslmode=prefer', '?sslmode=require', '?sslmode=no-verify', '?sslmode=allow'])(
-    'with %j is refused, with what to write',
+    'with %j is refused, with the expected form',
     async (query) => {
       const { exitCode, stderr } = await migrate(query);
       expect(exitCode).toBe(1);
@@ -35,7 +35,7 @@ describe('an address of PostgreSQL on another machine', () => {
     },
   );
 
-  it.each(['192.0.2.1', '[2001:db8::1]', 'localhost.example'])('is noticed: %s', async (host) => {
+  it.each(['192.0.2.1', '[2001:db8::1]', 'localhost.example'])('is detected: %s', async (host) => {
     expect((await migrate('', host)).stderr).toContain('sslmode=verify-full');
   });
 });
@@ -64,7 +64,7 @@ describe('a PostgreSQL that serves TLS', () => {
     await client.query('alter system set ssl = on');
     await client.query('select pg_reload_conf()');
     await client.end();
-    // The server reads it a moment later.
+    // The server needs a moment to apply the setting.
     const isOn = async () => (await queryDatabase<{ ssl: string }>(databaseUrl.href, 'show ssl'))[0]?.ssl;
     while ((await isOn()) !== 'on') await sleep(20);
   });
@@ -81,11 +81,11 @@ describe('a PostgreSQL that serves TLS', () => {
     return runCommand(['migrate'], { DATABASE_URL: url.href });
   };
 
-  it('is spoken to where its certificate is of an authority that is trusted', async () => {
+  it('is used if its certificate is from a trusted authority', async () => {
     expect(await migrate('localhost', served.certFile)).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  it('is not where it is of another', async () => {
+  it('is refused if it is from another', async () => {
     const { exitCode, stderr } = await migrate('localhost', other.certFile);
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
@@ -116,7 +116,7 @@ describe('a PostgreSQL that serves TLS', () => {
     await Promise.all([...pools.map((one) => one.close()), coordinator.end()]);
   });
 
-  it('is not where it is of no authority that the system trusts', async () => {
+  it('is refused if its authority is not trusted by the system', async () => {
     expect((await migrate('localhost')).exitCode).toBe(1);
   });
 });

@@ -5,7 +5,7 @@ import { limits } from '../../src/limits.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Discarding many rejections: a call ends in time, says whether there is more, and reads no rejection again and again. */
+/** Tests discarding many rejections: a call returns in time, reports whether any remain, and reads each rejection once. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** An organisation with rejections that are spread evenly over kinds, which have one code each. */
+/** Creates an organisation whose rejections are spread evenly over several kinds. Each kind has one code. */
 async function organisationWith(
   slug: string,
   rejections: number,
@@ -50,7 +50,7 @@ async function organisationWith(
   };
 }
 
-/** By the clock of the process, whatever is asked of the database takes this long. */
+/** Makes every query appear to take this long on the process's clock. */
 function slowDown(perStatementMs: number): void {
   vi.useFakeTimers({ toFake: ['performance'] });
   const advance = () => vi.advanceTimersByTime(perStatementMs);
@@ -66,7 +66,7 @@ it.each([
   ['type', 'type=tags'],
   ['code', 'code=required'],
 ])(
-  'a call that runs out of time says so, and the next one continues: by %s',
+  'a call that runs out of time reports it, and the next one continues: by %s',
   { timeout: 60_000 },
   async (slug, filter) => {
     const count = 2.5 * limits.rejectionsPerDiscard;
@@ -86,19 +86,21 @@ it.each([
   },
 );
 
-it('an organisation that came after the last analyze is discarded as fast', { timeout: 60_000 }, async () => {
+it('an organisation that was added after the last analyze is discarded as fast', {
+  timeout: 60_000,
+}, async () => {
   const own = await createTestApp();
   await own.pool.query('alter table rejections set (autovacuum_enabled = off)');
   await organisationWith('gone', limits.rejectionsPerDiscard, 1, own);
   await own.pool.query('delete from rejections');
   await own.pool.query('analyze rejections');
   const grown = await organisationWith('grown', 3 * limits.rejectionsPerDiscard, 1, own);
-  // PostgreSQL expects one row of it: a subquery planned for one row must not be run again for each of 10,000.
+  // PostgreSQL expects one row here. A subquery planned for one row must not run again for each of 10,000 rows.
   expect(await grown.discard('')).toEqual({ discarded: 3 * limits.rejectionsPerDiscard, has_more: false });
   await own.close();
 });
 
-it('a call that has time for all of them says that there is no more', { timeout: 60_000 }, async () => {
+it('a call that has time for all of them reports that there are no more', { timeout: 60_000 }, async () => {
   const acme = await organisationWith('quick', 2 * limits.rejectionsPerDiscard + 5, 3);
   expect(await acme.discard('field=name')).toEqual({
     discarded: 2 * limits.rejectionsPerDiscard + 5,
@@ -107,7 +109,7 @@ it('a call that has time for all of them says that there is no more', { timeout:
   expect(await acme.discard('')).toEqual({ discarded: 0, has_more: false });
 });
 
-// On Citus the workers count what they read.
+// On Citus, the rows are read and counted on the workers.
 it.skipIf(inject('citus') !== null)(
   'each rejection is looked up once, however many kinds match',
   async () => {
@@ -116,7 +118,7 @@ it.skipIf(inject('citus') !== null)(
     const acme = await organisationWith('acme', count, 1_000, own);
     expect((await acme.discard('code=required')).discarded).toBe(count);
     await own.close();
-    // A session reports what it has read when it ends.
+    // A session reports its reads only when it ends.
     const sessions = () =>
       queryDatabase(
         own.databaseUrl,

@@ -21,7 +21,10 @@ import { badTag, many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-/** From one PostgreSQL to a Citus cluster. CITUS_URL names the coordinator of one, as a superuser; without it, refusals alone. */
+/**
+ * Tests migrating from a single PostgreSQL server to a Citus cluster. CITUS_URL connects to the coordinator as a
+ * superuser. Without it, only the refusals are tested.
+ */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { CITUS_URL } = process.env;
@@ -32,7 +35,7 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** Runs a command on a database; it may take minutes. */
+/** Runs a command on a database. The command may take minutes. */
 function run(databaseUrl: string, args: readonly string[], cwd = root): Promise<Ran> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl };
@@ -88,9 +91,9 @@ describe.skipIf(CITUS_URL)('on plain PostgreSQL', () => {
     },
   );
 
-  it('the steps leave a schema that this version starts with', async () => {
+  it('the steps leave a schema with which this version starts', async () => {
     const distributedUrl = await createTestDatabase();
-    // What the steps need of Citus.
+    // These are stubs for the parts of Citus that the steps need.
     await queryDatabase(
       distributedUrl,
       `create table pg_dist_partition (logicalrelid oid);
@@ -142,7 +145,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     ...workers.map((host) => Object.assign(new URL(coordinatorUrl), { host }).href),
   ];
 
-  /** Serves while `work` is done. */
+  /** Runs the service while `work` runs. */
   async function serving(work: () => Promise<void>): Promise<void> {
     const config = readConfig({ ...unlimited, DATABASE_URL: coordinatorUrl, PORT: '0', LOG_LEVEL: 'silent' });
     const service = await startService(config);
@@ -158,7 +161,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
   const distribute = (...args: string[]) => run(coordinatorUrl, ['distribute', ...args]);
   const tags = many(3, () => newTag({ updated: '2026-01-01T00:00:00Z' }));
 
-  // One after the other, as an operator goes.
+  // This test follows the steps in order, as an operator would.
   it('is refused, step by step, until the cluster is ready', { timeout: 300_000 }, async () => {
     expect(await distribute()).toEqual(refused(/has no Citus/));
     for (const url of nodeUrls()) await queryDatabase(url, 'create extension citus');
@@ -169,7 +172,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
       await queryDatabase(coordinatorUrl, 'select citus_add_node($1, $2)', hostAndPort(url));
     expect(await distribute()).toEqual(refused(/run intake-server migrate first/));
     expect(await run(coordinatorUrl, ['migrate'])).toMatchObject({ exitCode: 0 });
-    expect(await run(nodeUrls()[1] as string, ['distribute'])).toEqual(refused(/leads to a worker/));
+    expect(await run(nodeUrls()[1] as string, ['distribute'])).toEqual(refused(/points at a worker/));
     expect(await run(coordinatorUrl, ['cluster'])).toEqual(
       refused(/not distributed; run intake-server distribute/),
     );
@@ -178,7 +181,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     );
   });
 
-  it('spreads what is there, and is refused while processes serve', { timeout: 300_000 }, async () => {
+  it('spreads existing rows, and is refused while processes serve', { timeout: 300_000 }, async () => {
     expect(await run(coordinatorUrl, ['organisations', 'create', 'acme'])).toMatchObject({ exitCode: 0 });
     await serving(async () => {
       expect((await api.upload('tags', [...tags, badTag()])).status).toBe(207);
@@ -202,13 +205,13 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
   it('can be run again, and keeps the number of shards', { timeout: 120_000 }, async () => {
     expect(await distribute()).toEqual({
       exitCode: 0,
-      stdout: 'The tables were distributed already.\n',
+      stdout: 'The tables were already distributed.\n',
       stderr: '',
     });
-    expect(await distribute('--shards', '8')).toEqual(refused(/distributed over 4 shards already/));
+    expect(await distribute('--shards', '8')).toEqual(refused(/already distributed over 4 shards/));
   });
 
-  it('what was stored is there, and the service goes on', { timeout: 300_000 }, async () => {
+  it('stored data still exists, and the service continues', { timeout: 300_000 }, async () => {
     await run(coordinatorUrl, ['organisations', 'create', 'beta']);
     await serving(async () => {
       expect((await api.batch('tags', tags)).counts).toMatchObject({ unchanged: 3 });
@@ -247,21 +250,21 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     );
   });
 
-  it('cluster shows where an organisation lives, and moves it', { timeout: 300_000 }, async () => {
+  it('cluster shows the node of an organisation, and moves it', { timeout: 300_000 }, async () => {
     const placeOf = async () => {
       const { nodes, largest } = JSON.parse((await run(coordinatorUrl, ['cluster', '--json'])).stdout);
       expect(nodes.map(({ node }: { node: string }) => node)).toEqual([
         new URL(coordinatorUrl).host,
         ...workers,
       ]);
-      // Six tags and an interaction.
+      // Six tags and one interaction make seven records.
       expect(largest).toMatchObject([{ organisation: 'acme', records: 7 }]);
       return largest[0].node as string;
     };
     const move = (...to: string[]) => run(coordinatorUrl, ['cluster', 'move', ...to]);
     const from = await placeOf();
     const target = workers.find((node) => node !== from) as string;
-    expect(await move('acme', 'nowhere:1')).toEqual(refused(/is no node that takes shards; these do: /));
+    expect(await move('acme', 'nowhere:1')).toEqual(refused(/is not a node that takes shards; these do: /));
     expect(await move('nobody', target)).toEqual(refused(/there is no organisation "nobody"/));
     const moved = await move('acme', target);
     expect(moved).toMatchObject({ exitCode: 0, stderr: '' });
@@ -269,13 +272,13 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
       new RegExp(`from ${from} to ${target}\\.\n[^]*^acme is on ${target}\\.\n$`, 'm'),
     );
     expect(await placeOf()).toBe(target);
-    expect((await move('acme', target)).stdout).toBe(`acme is on ${target} already.\n`);
+    expect((await move('acme', target)).stdout).toBe(`acme is already on ${target}.\n`);
     await serving(async () => {
       expect((await api.batch('tags', tags)).counts).toMatchObject({ unchanged: 3 });
     });
   });
 
-  /** Somebody who may log in, and owns nothing. */
+  /** Returns the URL for a login that is not the owner. */
   async function strangerUrl(): Promise<string> {
     await queryDatabase(coordinatorUrl, `create role ${stranger} login password 'x' in role intake_serve`);
     return Object.assign(new URL(coordinatorUrl), { username: stranger, password: 'x' }).href;

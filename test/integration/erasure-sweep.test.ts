@@ -18,7 +18,7 @@ import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 let test: TestApp;
-/** With the rights of the serving role. */
+/** A pool with the serving role's privileges. */
 let serving: OwnPool;
 const suppressions = new Suppressions([erasureKey]);
 const shop = newShop();
@@ -51,12 +51,12 @@ function erase(organisationId: string, ...customerIds: string[]) {
   return requestErasure(serving, request, suppressions.hasherFor(organisationId));
 }
 
-/** As far as it gets now. */
+/** Sweeps as far as currently possible. */
 async function sweepNow(organisationId: string): Promise<void> {
   while (await sweepStep(serving, organisationId, suppressions));
 }
 
-/** To the end, waiting for transactions that happen to be running, like those of the app's maintenance. */
+/** Completes the sweep, and waits for running transactions such as the app's own maintenance. */
 const sweep = (organisationId: string) =>
   vi.waitFor(
     async () => {
@@ -70,13 +70,13 @@ const stateOf = async (organisationId: string) =>
   (await test.pool.query('select state, step from erasures where organisation_id = $1', [organisationId]))
     .rows[0];
 
-it('a sweep waits for the transactions that may have missed the suppression', async () => {
+it('a sweep waits for transactions that may have missed the suppression', async () => {
   const { organisationId, upload } = await newOrganisation();
   const customer = newCustomer();
   await upload('customers', customer);
   const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
   await late.connect();
-  // It has compared its records with the suppressions, and has not written yet.
+  // The upload has compared its records with the suppressions, but has not written yet.
   await late.query('begin');
   await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
   await erase(organisationId, customer.customer_id);
@@ -94,7 +94,7 @@ it('a sweep waits for the transactions that may have missed the suppression', as
   expect([others, changes]).toEqual([{}, 1]);
 });
 
-it('two processes that sweep at the same time erase everything once', async () => {
+it('two concurrent sweeps erase everything once', async () => {
   const { organisationId, upload } = await newOrganisation();
   const customers = many(30, () => newCustomer());
   await upload('customers', ...customers);
@@ -131,12 +131,12 @@ it('customers with the same user are one person', async () => {
   await erase(organisationId, one.customer_id);
   await sweep(organisationId);
   const { changes, ...others } = await tablesWith(test.pool, [user_id, one.customer_id, other.customer_id]);
-  // Both were stored and removed together.
+  // Both records were stored and removed together, so a single change mentions them.
   expect([others, changes]).toEqual([{}, 1]);
   expect(Object.keys(await tablesWith(test.pool, [stranger.customer_id]))).toContain('transactions');
 });
 
-it('what the report is counted from loses its people, and its figures stay', async () => {
+it('the data behind the report loses its people, and its figures stay', async () => {
   const { organisationId, upload, post } = await newOrganisation();
   const customer = newCustomer();
   const student_id = customer.customer_id;
@@ -193,7 +193,7 @@ it('an erasure is done when the day of its last entries has been dropped', async
 it.each([
   ['in one part', 20_000, 20],
   ['grown by parts', 0, 100],
-])('a filter %s has everything that was added, and hardly anything else', (_, reserved, wrongMax) => {
+])('a filter %s finds everything that was added, and hardly anything else', (_, reserved, wrongMax) => {
   const hasher = new IdHasher(erasureKey, randomUUID());
   const filter = new IdFilter();
   if (reserved > 0) filter.reserve(reserved);

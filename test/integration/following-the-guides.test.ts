@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ChangedCopy, Instructions } from '../support/changed-copy.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Follows the guides to adding a record type and a capability, both on the same copy of the project. */
+/** Follows the guides for adding a record type and a capability, both in the same copy of the project. */
 
 const typeGuide = new Instructions('docs/adding-a-record-type.md');
 const capabilityGuide = new Instructions('docs/adding-a-capability.md');
@@ -47,13 +47,13 @@ function addCapability(): void {
 }
 
 describe('adding a record type', () => {
-  /** The bodies that the page sends, in order. */
+  /** Returns the request bodies on the page, in order. */
   function bodiesSent(): { type: string; records: Record<string, unknown>[] }[] {
     const commands = typeGuide.snippet('try-it').matchAll(/\/v1\/data\/(\S+) .*?-d '(.*?)'/gs);
     return [...commands].map(([, type = '', body = '']) => ({ type, ...JSON.parse(body) }));
   }
 
-  it('a type is one entry and one migration, as the page says', async () => {
+  it('a type is one entry and one migration, as on the page', async () => {
     expect(migrated).toContain(`applied ${migrationName}`);
     const api = await copy.apiFor('data:write:shops', 'data:write:vouchers');
     const [shops, vouchers] = bodiesSent();
@@ -63,7 +63,7 @@ describe('adding a record type', () => {
     const answer = await api.batch('vouchers', vouchers?.records ?? []);
     expect(answer).toMatchObject({ http: 207, status: 'partial', counts: { created: 1, failed: 1 } });
     expect(answer.errors).toMatchObject([{ index: 1, field: 'shop_id', code: 'reference_not_found' }]);
-    expect(typeGuide.text).toContain(`\n${answer.error}\n`);
+    expect(typeGuide.snippet('answer')).toBe(`${answer.error}\n`);
 
     const [voucher] = vouchers?.records ?? [];
     const wrong = await api.batch('vouchers', [
@@ -80,7 +80,7 @@ describe('adding a record type', () => {
     ]);
   });
 
-  it('analysts have a view of the type without being told', async () => {
+  it('analysts automatically have a view of the type', async () => {
     const [row] = await queryDatabase<{ columns: string }>(
       copy.databaseUrl,
       `select string_agg(attname, ' ' order by attnum) as columns from pg_attribute
@@ -91,7 +91,7 @@ describe('adding a record type', () => {
     );
   });
 
-  it('the description of the API has the type without being told', () => {
+  it('the description of the API automatically has the type', () => {
     const { paths, components } = JSON.parse(readFileSync(join(copy.folder, 'openapi.json'), 'utf8'));
     expect(paths['/v1/data/vouchers'].post.operationId).toBe('upload-vouchers');
     expect(components.schemas.Voucher.required).toEqual(['voucher_id', 'shop_id', 'code', 'value']);
@@ -99,14 +99,14 @@ describe('adding a record type', () => {
 });
 
 describe('adding a capability', () => {
-  it('a capability is a folder, an operation and a line, as the page says', async () => {
+  it('a capability is a folder, an operation and a line, as on the page', async () => {
     const api = await copy.apiFor();
     const [set = '', list = ''] =
       capabilityGuide.snippet('try-it').match(/\/v1\/bookmarks\S*(?=')|\/v1\/bookmarks$/gm) ?? [];
     expect(await api.post(set, {})).toMatchObject({ status: 200 });
     const { status, body } = await api.get(list);
     expect(status).toBe(200);
-    expect(capabilityGuide.text).toContain(JSON.stringify(body));
+    expect(capabilityGuide.snippet('answer')).toBe(`${JSON.stringify(body)}\n`);
     expect(await api.post('/v1/bookmarks?type=shop&position=1', {})).toMatchObject({
       status: 400,
       body: { code: 'invalid_request' },

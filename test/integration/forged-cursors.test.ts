@@ -9,7 +9,7 @@ import { forgetPeak, residentMegabytes } from '../support/process-state.ts';
 import { replayRejections } from '../support/rejections.ts';
 import { feedCursor, replayCursorAfter, reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
-/** Cursors of the feed, of replays and of reports are made by the server alone: one that was made up costs no query. */
+/** Only the server can create cursors for the feed, replays and reports. A forged cursor is refused without a query. */
 
 let postgres: CountingPostgres;
 let server: BuiltServer;
@@ -41,7 +41,7 @@ function expectRefused({ status, body }: Answer, field: string): void {
   });
 }
 
-/** Each with one character replaced by its neighbour. */
+/** Returns copies of the cursor, each with one bit of one character flipped. */
 const spoilt = (cursor: string) =>
   [...cursor].map((character, at) => {
     const other = String.fromCharCode(character.charCodeAt(0) ^ 1);
@@ -62,11 +62,11 @@ it('a cursor of the feed is refused if anything in it was changed', async () => 
     expectRefused(await feed(changed), 'after');
 });
 
-it('a cursor in the form that was given out before cursors were signed is refused', async () => {
+it('a cursor in the format from before cursors were signed is refused', async () => {
   for (const old of ['1-0-1f0c2d3e', '1-999999-1f0c2d3e']) expectRefused(await feed(old), 'after');
 });
 
-it('a cursor is of one organisation and of one kind', async () => {
+it('a cursor belongs to one organisation and one kind', async () => {
   const other = apiOf(server.url, await server.createKey('other'));
   const own = {
     feed: await signerOf(postgres.url, 'acme', 'feed'),
@@ -108,14 +108,14 @@ it('many forged cursors at once cost neither a query nor memory', async () => {
   const { cursor } = await readFeed(api);
   const forged = cursor.replace(/^(\d+)-0-0/, '1-999999-999999');
   expect(forged).not.toBe(cursor);
-  // Nothing is looked up for the first time, such as the key.
+  // By now, everything that is looked up only once, such as the key, is cached.
   expectRefused(await feed(forged), 'after');
   await postgres.reset();
   forgetPeak(server.process.pid);
   const before = residentMegabytes(server.process.pid, 'VmRSS');
   for (const answer of await Promise.all(many(60, () => feed(forged)))) expectRefused(answer, 'after');
   expect(residentMegabytes(server.process.pid, 'VmHWM') - before).toBeLessThan(100);
-  // Only what the feed asks: maintenance asks for changes and rejections of all organisations meanwhile.
+  // Only the feed's queries count, because maintenance also reads all organisations' changes and rejections.
   const asksFeed = /cursor_key|\bfrom tenants t left join change_counters\b/;
   const asked = async () => (await postgres.calls()).filter(({ query }) => asksFeed.test(query));
   expect(await asked()).toEqual([]);

@@ -12,15 +12,15 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * An organisation that has grown since PostgreSQL last counted the rows: connections keep the plans that they made while the
- * tables were small, and new plans expect one row of it. PostgreSQL itself reports the rows that each statement has read.
+ * Tests an organisation that has grown since PostgreSQL last analysed the tables. Connections keep plans that were made
+ * for small tables, and new plans still expect one row. PostgreSQL reports how many rows each statement has read.
  */
 const rows = 30_000;
 const growing = [
   ...['rejections', 'receipts', 'receipt_batches', 'upload_idempotency_keys', 'interaction_idempotency_keys'],
   ...['interactions', 'transactions', 'shops', 'tags'],
 ];
-/** A filtered page looks at 10,000 rows, and a transaction that discards 10,000 rejections reads them twice. */
+/** A filtered page scans 10,000 rows. A transaction that discards 10,000 rejections reads them twice. */
 const rowsReadMax = 21_000;
 
 interface Node {
@@ -39,7 +39,7 @@ function rowsRead(node: Node): number {
   return below + node['Actual Loops'] * (node['Actual Rows'] + removed);
 }
 
-/** The statements with the rows that they have read, once the database reports them. */
+/** The statements that have run, with the number of rows that PostgreSQL reports for each. */
 const ran: { readonly rows: number; readonly text: string; readonly plan: unknown }[] = [];
 const connect = pg.Client.prototype.connect as (this: pg.Client, ...rest: []) => never;
 vi.spyOn(pg.Client.prototype, 'connect').mockImplementation(function (this: pg.Client, ...rest: []) {
@@ -72,7 +72,7 @@ async function reportPlans(): Promise<void> {
     await queryDatabase(test.databaseUrl, `alter database ${database} set ${setting}`);
 }
 
-/** What clients send all day, each in a few ways. */
+/** Sends typical client requests, each with a few variations. */
 async function makeRequests(api: Api): Promise<void> {
   const shop = newShop();
   const known = newTransaction(shop.shop_id);
@@ -125,7 +125,7 @@ async function makeRequests(api: Api): Promise<void> {
   }
 }
 
-// Citus reports no plan of a worker.
+// Citus does not report the workers' plans.
 it.skipIf(inject('citus') !== null)('a request reads no more rows than it has to', async () => {
   await reportPlans();
   await owner.connect();

@@ -13,7 +13,7 @@ import { deleteOrganisation } from '../../src/operator/audited-actions.ts';
 import { uploadTypes } from '../../src/registry/upload-types.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
-/** Folders that somebody has made to do harm when they are imported. */
+/** Tests importing export folders that are crafted to do harm. */
 
 const by = { actor: 'test' };
 const root = mkdtempSync(join(tmpdir(), 'intake-hostile-'));
@@ -33,12 +33,12 @@ const tagLine = (more: object = {}) => `${JSON.stringify({ tag_id: randomUUID(),
 interface Made {
   readonly content?: string | Buffer;
   readonly rows?: unknown;
-  /** In place of what is right for this content. */
+  /** Overrides the values that would be correct for this content. */
   readonly part?: object;
   readonly manifest?: object;
 }
 
-/** An export with one file of tags, as the service would write it but for what is asked for. */
+/** Writes an export with one tag file, as the service would write it, except for the given changes. */
 function madeExport({ content = tagLine(), rows = 1, part = {}, manifest = {} }: Made): string {
   const folder = mkdtempSync(join(root, 'export-'));
   const bytes = zstdCompressSync(content);
@@ -77,9 +77,9 @@ async function refusalOf(folder: string): Promise<string> {
 
 const stored = async () => (await test.pool.query('select count(*)::integer as tags from tags')).rows[0];
 
-const badManifest = /^MoveRefused: manifest\.json in .* is not as an export writes it/;
+const badManifest = /^MoveRefused: manifest\.json in .* was not written by an export/;
 
-it('a folder as it should be is imported, so that the refusals below are for what is changed in it', async () => {
+it('a correct folder is imported, so that the refusals below are due to the changes', async () => {
   expect(await importFrom(madeExport({}))).toMatchObject({ wasDone: false, failed: 0 });
 });
 
@@ -102,7 +102,7 @@ describe('a manifest', () => {
     ['none', 0],
     ['fewer than none', -1],
     ['half a row', 1.5],
-  ])('that announces %s rows is refused', async (_what, rows) => {
+  ])('that declares %s rows is refused', async (_what, rows) => {
     expect(await refusalOf(madeExport({ rows }))).toMatch(badManifest);
   });
 
@@ -116,7 +116,7 @@ describe('a manifest', () => {
       const manifest = { format_version, service_version: sequence };
       const refusal = await refusalOf(madeExport({ manifest }));
       expect(refusal).toMatch(/^MoveRefused: .* has the format version/);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what is looked for.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for control characters.
       expect(refusal).not.toMatch(/[\u0000-\u001f\u007f]/);
     }
   });
@@ -130,14 +130,14 @@ describe('a manifest', () => {
 });
 
 describe('a file', () => {
-  it('that expands to more rows than its manifest announces is refused before they are stored', async () => {
+  it('that expands to more rows than its manifest declares is refused before they are stored', async () => {
     const content = tagLine().repeat(200_000);
     expect(zstdCompressSync(content).length).toBeLessThan(10_000);
     expect(await refusalOf(madeExport({ content }))).toMatch(
-      /^MoveRefused: .* has more than 1 rows, and 1 by/,
+      /^MoveRefused: .* has more than 1 rows, but its manifest/,
     );
     const few = tagLine().repeat(3);
-    expect(await refusalOf(madeExport({ content: few }))).toMatch(/^MoveRefused: .* has 3 rows, and 1 by/);
+    expect(await refusalOf(madeExport({ content: few }))).toMatch(/^MoveRefused: .* has 3 rows, but its/);
   });
 
   it('with a line without an end is refused before it is in memory', async () => {
@@ -158,7 +158,7 @@ describe('a file', () => {
     expect(await refusalOf(folder)).toMatch(/^MoveRefused: .* is not the file that was exported/);
   });
 
-  it('that names another organisation is stored in the one that was asked for', async () => {
+  it('of another organisation is stored in the requested one', async () => {
     const victim = await test.organisation(`v-${randomUUID().slice(0, 13)}`);
     const tag_id = randomUUID();
     const content = `${JSON.stringify({ tag_id, name: 'x', organisation_id: victim.organisationId })}\n`;
@@ -172,7 +172,7 @@ describe('a file', () => {
   });
 });
 
-it('two exports are not mixed in one organisation, also if the first has stored nothing yet', async () => {
+it('two exports are not mixed in one organisation, even if the first has stored nothing yet', async () => {
   const slug = `o-${randomUUID().slice(0, 13)}`;
   const first = madeExport({});
   const { manifest, sha256 } = await readManifest(first);

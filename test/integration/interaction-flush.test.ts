@@ -10,8 +10,8 @@ import { many } from '../support/new-records.ts';
 import { allowingTriggers, queryDatabase } from '../support/query-database.ts';
 
 /**
- * Interactions that share a flush, with and without keys: on one PostgreSQL in one exchange, and as a Citus worker gets
- * them, in a transaction. The statements for the latter work on any PostgreSQL.
+ * Tests interactions that share a flush, with and without keys. The flush is pipelined on a single PostgreSQL server,
+ * and runs in a transaction on a Citus worker. The statements for Citus work on any PostgreSQL server.
  */
 
 let test: TestApp;
@@ -22,7 +22,7 @@ afterAll(() => test.close());
 
 const toWorker = { of: () => 'worker:5432', nodes: new Set(['worker:5432']) } as unknown as OwningNodes;
 
-/** Notes how many were written with others, and not alone. */
+/** Counts how many interactions were written together, and how many were written alone. */
 class CountingWriter extends InteractionWriter {
   writtenCount = 0;
 
@@ -67,7 +67,7 @@ describe.each([
     return recordInteraction({ pool: test.pool, writer }, request);
   };
 
-  /** What is stored, and what the counts, the change log and the keys say of it. */
+  /** Returns the stored interactions with their counts, change log and keys. */
   const stateOf = async (of = organisationId) => {
     const { rows } = await test.pool.query<{ users: string[]; counted: number; changed: string[] }>(
       `select array(select user_id from interactions where organisation_id = $1 order by 1) as users,
@@ -88,7 +88,7 @@ describe.each([
     };
   };
 
-  /** Counted and logged is what is stored. */
+  /** Checks that the counts and the change log match the stored interactions. */
   const expectStored = async (users: readonly string[], of?: string) => {
     const state = await stateOf(of);
     expect(state.users).toEqual(users.toSorted());
@@ -97,7 +97,7 @@ describe.each([
     return state;
   };
 
-  it('those with and without keys are stored, counted and logged once, in two organisations', async () => {
+  it('interactions with and without keys are stored, counted and logged once, in two organisations', async () => {
     const other = await newOrganisation();
     const users = many(60, (at) => `user-${at}`);
     const key = (at: number) => (at % 2 === 0 ? `key-${at % 20}-${at}` : undefined);
@@ -139,7 +139,7 @@ describe.each([
     await expectStored(['first', 'second', 'third', 'third']);
   });
 
-  it('one whose reference is missing keeps its key, and does not hold up the others', async () => {
+  it('an interaction with a missing reference keeps its key, and does not delay the others', async () => {
     const missing = { item_id: randomUUID() };
     const answers = await Promise.allSettled([
       record('one', 'key-1'),

@@ -8,7 +8,7 @@ import type { OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
-/** An item that is stored after the writer did not find it, and before the interaction is tried alone. */
+/** Tests an item that is stored after the writer failed to find it, but before the interaction is retried alone. */
 
 let test: TestApp;
 let organisationId: string;
@@ -34,7 +34,7 @@ class LateItem extends InteractionWriter {
   }
 }
 
-it('an interaction whose item is stored in that moment is recorded', async () => {
+it('an interaction whose item is stored at that moment is recorded', async () => {
   const item_id = randomUUID();
   const writer = new LateItem(test.pool, () =>
     test.pool.query(

@@ -25,7 +25,7 @@ const doChores = async () => {
 };
 let organisationId: string;
 const dayMs = 86_400_000;
-/** When the database was made, which may have been yesterday. */
+/** The day on which the database was created, which may have been yesterday. */
 let today: number;
 const [student, item, recommendation] = [randomUUID(), randomUUID(), randomUUID()];
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   ({ organisationId } = await test.organisation('acme'));
   const [oldest = ''] = await partitions();
   today = Date.parse(oldest.slice('interactions_'.length).replaceAll('_', '-')) + 2 * dayMs;
-  // Days that were made when they were to come, and one month from before there were days.
+  // Create daily partitions for past days, and a monthly partition like those that older versions created.
   for (const day of [3, 4, 5])
     await attach(`interactions_day_${day}`, today - day * dayMs, today - (day - 1) * dayMs);
   await attach('interactions_month', today - 35 * dayMs, today - 5 * dayMs);
@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** Those of a day, as maintenance makes them. */
+/** Returns the daily partitions that maintenance creates. */
 async function partitions(): Promise<string[]> {
   const { rows } = await test.pool.query<{ name: string }>(
     `select inhrelid::regclass::text as name from pg_inherits
@@ -100,7 +100,7 @@ const expectedOf = (filter: Record<string, Scalar>) =>
     .filter((one) => Object.entries(filter).every(([field, value]) => one[field] === value))
     .map(({ interaction_id }) => interaction_id);
 
-/** The ids of each page, from the first to the last. */
+/** Returns the ids on each page, from the first page to the last. */
 async function pagesOf(query: Record<string, Scalar>, pool: Pool = test.pool): Promise<string[][]> {
   const pages: string[][] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -111,7 +111,7 @@ async function pagesOf(query: Record<string, Scalar>, pool: Pool = test.pool): P
   return pages;
 }
 
-/** A pool whose statements are sent by `query`, those of a transaction too. */
+/** Returns a pool that sends all statements, including transactions, through `query`. */
 function poolWith(query: (asked: string | { text: string }, values: unknown[]) => Promise<unknown>): Pool {
   const client = {
     query: async (asked: string, values: unknown[]) =>
@@ -122,13 +122,13 @@ function poolWith(query: (asked: string | { text: string }, values: unknown[]) =
   return { query, connect: async () => client } as never;
 }
 
-/** The plans of the statements that a list makes. */
+/** Returns the plans of the statements that a list request runs. */
 async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
   const plans: string[] = [];
   const explaining = poolWith(async (asked, values) => {
     if (typeof asked === 'string') {
       const client = await test.pool.connect();
-      // As a list does it. Empty partitions would be read whole, and rightly so.
+      // List requests use these settings too. Without them, PostgreSQL would fully scan empty partitions, which is fine.
       await client.query('begin');
       await client.query('set local enable_seqscan = off; set local enable_sort = off');
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
@@ -137,7 +137,7 @@ async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
     }
     return test.pool.query(asked as never, values as never);
   });
-  // On a slow machine a page may end early, and the next goes on.
+  // On a slow machine, a page may end early. The next page then continues.
   for (let { cursor } = query as { cursor?: Scalar | null }; cursor !== null; ) {
     const page = await listPage(explaining, organisationId, { ...query, ...(cursor && { cursor }) });
     cursor = page.next_cursor;
@@ -146,13 +146,13 @@ async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
 }
 
 describe('before a day is indexed', () => {
-  it.each(filters)('a list finds what has it, and nothing else: %j', async (filter) => {
+  it.each(filters)('a list finds its matches, and nothing else: %j', async (filter) => {
     expect((await pagesOf({ ...filter, limit: 1_000 })).flat()).toEqual(expectedOf(filter));
   });
 
-  it('it looks along the primary key, at so many rows at a time', async () => {
+  it('it scans by the primary key, a bounded number of rows at a time', async () => {
     const plans = await plansOf({ student_id: randomUUID() });
-    // Two looks and their ends: 20,000 rows, of which it looks at 10,000 at a time.
+    // Two scans of 10,000 rows take two statements each.
     expect(plans.length).toBeGreaterThanOrEqual(4);
     for (const plan of plans) {
       expect(plan).not.toContain('Seq Scan');
@@ -164,7 +164,7 @@ describe('before a day is indexed', () => {
 it('a process that stops does not wait until a day is indexed', async () => {
   const holder = await test.pool.connect();
   await holder.query('begin');
-  // Holds the build up for two seconds, which is what it waits for a lock.
+  // This lock blocks the index build for two seconds, which is the build's lock timeout.
   for (const daysAgo of [1, 2]) await holder.query(`lock table ${dayName(-daysAgo)} in row exclusive mode`);
   const waits = async () => {
     const { rowCount } = await test.pool.query(
@@ -172,7 +172,7 @@ it('a process that stops does not wait until a day is indexed', async () => {
     );
     return rowCount !== 0;
   };
-  /** How a build ends that is stopped as soon as it waits for the lock. */
+  /** Returns the error message of an index build that is cancelled as soon as it waits for the lock. */
   const stop = async () => {
     const stopping = new AbortController();
     let isOver = false;
@@ -183,7 +183,7 @@ it('a process that stops does not wait until a day is indexed', async () => {
     return building;
   };
   try {
-    // A machine that others slow down may take two seconds to stop it, so one is enough.
+    // On a busy machine, the cancellation may take two seconds, so one attempt that is fast enough is sufficient.
     await expect.poll(stop, { timeout: 60_000 }).toContain('canceling statement due to user request');
   } finally {
     await holder.query('rollback');
@@ -196,7 +196,7 @@ describe('when days are over', () => {
     await Promise.all([indexPartitions(test.pool), indexPartitions(test.pool)]);
   });
 
-  it('their indexes are built, each once, and those of no other day', async () => {
+  it('their indexes are built, each once, and none of other days', async () => {
     const { rows } = await test.pool.query<{ name: string; is_over: boolean; indexes: number }>(
       `select p.name, end_id <= uuid_floor(now() - interval '1 hour') as is_over,
          (select count(*)::int from pg_indexes where tablename = p.name) as indexes
@@ -216,9 +216,9 @@ describe('when days are over', () => {
     ['user_id', { user_id: 'user-7', item_id: item }],
     ['item_id', { item_id: item, item_type: 'SHOP' }],
     ['recommendation_id', { recommendation_id: recommendation, student_id: student }],
-  ])('a list goes along the index of %s: %j', async (field, query) => {
+  ])('a list uses the index of %s: %j', async (field, query) => {
     const oldest = (await plansOf({ ...query, cursor: uuidFloor(today - 3 * dayMs) }))[0];
-    // The people who are being erased are found by the organisation alone.
+    // People who are being erased are looked up by organisation only.
     const list = oldest?.replaceAll(/erasure_ids[\s\S]*?Index Cond: .*/g, '');
     for (const condition of list?.match(/Index Cond: .*/g) ?? ['none'])
       expect(condition).toContain(`(${field} = `);
@@ -226,7 +226,7 @@ describe('when days are over', () => {
   });
 });
 
-it('a list finds nothing twice, though more is received between its statements', async () => {
+it('a list finds nothing twice, although more is received between its statements', async () => {
   const { organisationId: busy } = await test.organisation('busy');
   const receive = (count: number, ageMs: number) =>
     test.pool.query(
@@ -251,7 +251,7 @@ it('a list finds nothing twice, though more is received between its statements',
     to: readDateTime(new Date(Date.now() + dayMs).toISOString())!,
   };
   const ids: string[] = [];
-  // On a slow machine a page may end early, and the next goes on.
+  // On a slow machine, a page may end early. The next page then continues.
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = await listPage(receiving, busy, { ...asked, ...(cursor && { cursor }) });
     ids.push(...page.interactions.map(({ interaction_id }) => interaction_id));
@@ -259,7 +259,7 @@ it('a list finds nothing twice, though more is received between its statements',
   }
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids).toEqual(ids.toSorted().reverse());
-  // Those that were there before: 125.
+  // These are the 125 interactions that existed before.
   const { rows } = await test.pool.query<{ id: string }>(
     `select interaction_id as id from interactions where organisation_id = $1 and interaction_type = 'SHARE'
        and interaction_id < $2`,
@@ -269,7 +269,7 @@ it('a list finds nothing twice, though more is received between its statements',
   expect(ids).toEqual(expect.arrayContaining(rows.map(({ id }) => id)));
 });
 
-it('a list that takes long ends with what it has found, and its cursor goes on', async () => {
+it('a slow list ends with what it has found, and its cursor continues', async () => {
   const far = poolWith(async (asked, values) => {
     await sleep(400);
     return test.pool.query(asked as never, values as never);
@@ -285,14 +285,14 @@ it('a list that takes long ends with what it has found, and its cursor goes on',
   expect(pages.flat()).toEqual(expectedOf({ item_id: item, interaction_type: 'DISCOUNT_CODE' }));
 });
 
-it('a single interaction is looked for in its own day only, and a list in few days', async () => {
+it('a single interaction is looked up only in its own day, and a list in few days', async () => {
   const opened: number[] = [];
   const explaining = poolWith(async (asked, values) => {
     if (typeof asked !== 'string') return test.pool.query(asked);
     const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     opened.push(new Set(plan.match(/ on interactions_\w+/g)).size);
-    // What was not opened when it was planned is said as "Subplans Removed".
+    // Partitions that were not opened during planning appear as "Subplans Removed".
     expect(plan).not.toContain('Removed');
     return { rows: [] };
   });
@@ -303,18 +303,18 @@ it('a single interaction is looked for in its own day only, and a list in few da
   expect(Math.max(...opened)).toBeLessThanOrEqual(limits.interactionDaysPerLookMax);
 });
 
-it('partitions are there from two days ago to 35 ahead, and making them again changes nothing', async () => {
+it('partitions exist from two days ago to 35 ahead, and creating them again changes nothing', async () => {
   const days = (count: number) => Array.from({ length: count }, (_, at) => dayName(at - 2));
   expect(await partitions()).toEqual(days(38));
   await Promise.all([doChores(), doChores()]);
-  // A new day may have begun since the database was made.
+  // A new day may have started since the database was created.
   const upToDate = await partitions();
   expect([days(38), days(39)]).toContainEqual(upToDate);
   await Promise.all([doChores(), doChores()]);
   expect(await partitions()).toEqual(upToDate);
 });
 
-it('maintenance forgets idempotency keys after their day, and no sooner', async () => {
+it('maintenance removes idempotency keys after a day, and no sooner', async () => {
   await test.pool.query(
     `insert into interaction_idempotency_keys (organisation_id, idempotency_key, body_sha256, interaction_id, claimed_at)
      select $1, 'key-' || n, '', gen_random_uuid(), now() - n * interval '5 hours' from generate_series(0, 9) as n`,
@@ -337,7 +337,7 @@ describe('interactions that arrive together', () => {
       payload: { interaction_type: 'SHARE', item_type: 'TAG', item_id, event_timestamp: 1, ...body },
     });
 
-  it('are each answered for themselves, across organisations, good and dangling ones mixed', async () => {
+  it('get their own answers, across organisations, with existing and missing references mixed', async () => {
     const organisations = await Promise.all(['first', 'second'].map((slug) => test.organisation(slug)));
     for (const { organisationId: owner } of organisations) {
       await test.pool.query(`insert into tags values ($1, $2, 'vegan', null, null, false)`, [owner, item_id]);

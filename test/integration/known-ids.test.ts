@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
 /**
- * An interaction whose item and student were found a moment ago is written without looking for them again. Only somebody
- * who deletes them behind the service's back can tell.
+ * An interaction is written without another lookup if its item and student were found recently. The tests show this by
+ * deleting the item or the student directly in the database.
  */
 
 let test: TestApp;
@@ -50,24 +50,24 @@ async function record(item_id: string, more: object = {}): Promise<number> {
   return statusCode;
 }
 
-it('what was found is not looked for again', async () => {
+it('a found id is not looked up again', async () => {
   const tag = await newTag();
   expect(await record(tag)).toBe(201);
   await remove(tag);
   expect(await record(tag)).toBe(201);
 });
 
-it('what was not found is looked for each time', async () => {
+it('a missing id is looked up each time', async () => {
   const [tag, student_id] = [await newTag(), randomUUID()];
   expect(await record(randomUUID())).toBe(400);
   expect(await record(tag, { student_id })).toBe(400);
-  // The item was there, but nothing was written that could vouch for it.
+  // The item exists, but is not cached, because no interaction with it was written.
   expect(await record(tag, { student_id })).toBe(400);
   expect(await record(tag, { student_id: await newCustomer() })).toBe(201);
   expect(await record(tag, { student_id })).toBe(400);
 });
 
-it('what one organisation refers to is not known to another', async () => {
+it('references of one organisation are not cached for another', async () => {
   const tag = await newTag();
   expect(await record(tag)).toBe(201);
   const other = await test.organisation('other');
@@ -80,13 +80,13 @@ it('what one organisation refers to is not known to another', async () => {
   expect(statusCode).toBe(400);
 });
 
-it('an id is of the kind it was found as', async () => {
+it('an id is cached only for the type it was found as', async () => {
   const tag = await newTag();
   expect(await record(tag)).toBe(201);
   expect(await record(tag, { item_type: 'SHOP' })).toBe(400);
 });
 
-it('nothing is known any more when a connection is lost', async () => {
+it('the cache is cleared when a connection is lost', async () => {
   const tag = await newTag();
   expect(await record(tag)).toBe(201);
   await remove(tag);
@@ -94,6 +94,6 @@ it('nothing is known any more when a connection is lost', async () => {
   await test.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
   );
-  // That it is lost is noticed a moment later.
+  // The service needs a moment to notice that the connection is lost.
   await expect.poll(() => record(tag)).toBe(400);
 });

@@ -10,7 +10,8 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 
 let test: TestApp;
 beforeAll(async () => {
-  // Keys are no longer trusted after four seconds without an answer, and a machine may pause for as long.
+  // Fake the clock, because cached keys expire after four seconds without a successful poll, and a machine may stall
+  // for that long.
   vi.useFakeTimers({ toFake: ['performance'] });
   test = await createTestApp();
 });
@@ -23,7 +24,7 @@ const by = { actor: 'test' };
 const failedKeys = new FailedKeys(1_000_000);
 const idOf = (key: string) => keyIdOf(key) as string;
 
-/** The same pool, with every query counted. */
+/** Returns the same pool with a query counter. */
 function counting(): { pool: Pool; lookUps: () => number } {
   let count = 0;
   const pool = new Proxy(test.pool, {
@@ -48,12 +49,12 @@ async function watched() {
     () => void answers++,
   );
   onTestFinished(stop);
-  /** Until what changed has been asked and answered so many times more; the first of them may have begun before. */
+  /** Waits until this many more polls for changes have been answered. The first poll may already be running. */
   const answered = async (times: number) => {
     const wanted = answers + times;
     await expect.poll(() => answers, { timeout: 25_000 }).toBeGreaterThanOrEqual(wanted);
   };
-  // The first round has to be over before anything is remembered.
+  // The process caches nothing before the first poll has ended.
   await answered(1);
   const ask = (key: string): Promise<Principal> =>
     authenticate(keys, failedKeys, { authorization: `Bearer ${key}`, address: '127.0.0.1' });
@@ -67,14 +68,14 @@ it('a key is looked up once, however often it is used', async () => {
   expect(lookUps()).toBe(1);
 });
 
-it('what changed is forgotten when changes are next asked for, and nothing else is', async () => {
+it('a changed key is forgotten with the next poll, and nothing else is', async () => {
   const [one, other, limited] = [
     await test.organisation('changed-key'),
     await test.organisation('unchanged'),
     await test.organisation('changed-organisation'),
   ];
   const { ask, lookUps, answered } = await watched();
-  // Where a transaction of somebody else goes on, what was made a moment ago counts as changed, once.
+  // While another transaction is open, a new key is reported as changed once.
   await answered(1);
   for (const { key } of [one, other, limited]) await ask(key);
   await revokeKey(test.pool, by, idOf(one.key));
@@ -87,7 +88,7 @@ it('what changed is forgotten when changes are next asked for, and nothing else 
   expect(lookUps()).toBe(before);
 });
 
-it('a change is told though a transaction that began before it ends after it', async () => {
+it('a change is reported although a transaction that started before it ends after it', async () => {
   const { key } = await test.organisation('out-of-order');
   const late = await test.pool.connect();
   onTestFinished(() => late.release(true));
@@ -103,7 +104,7 @@ it('a change is told though a transaction that began before it ends after it', a
   expect([...second.keys.keys()]).toContain(idOf(key));
 });
 
-it('a change is told by whichever statement it is made', async () => {
+it('a change is reported whichever statement makes it', async () => {
   const { key } = await test.organisation('by-hand');
   const { ask, answered } = await watched();
   await ask(key);
@@ -112,7 +113,7 @@ it('a change is told by whichever statement it is made', async () => {
   await expect(ask(key)).rejects.toMatchObject({ code: 'unauthorized' });
 });
 
-it('that a key was used is no change', async () => {
+it('using a key does not count as a change', async () => {
   const { key } = await test.organisation('used');
   const row = async () => {
     const text = 'select changed_in, last_used_at from api_keys where key_id = $1';
@@ -124,7 +125,7 @@ it('that a key was used is no change', async () => {
   expect(await row()).toEqual({ changed_in, last_used_at: expect.any(String) });
 });
 
-it('what is reported again while an old transaction is still running is forgotten once', async () => {
+it('a change that is reported repeatedly while an old transaction is running is forgotten once', async () => {
   const [one, other, rotated] = [
     await test.organisation('told-again'),
     await test.organisation('told-not'),
@@ -152,7 +153,7 @@ it('what is reported again while an old transaction is still running is forgotte
   await expect(ask(rotated.key)).rejects.toMatchObject({ code: 'unauthorized' });
 });
 
-it('a thousand requests at once with a key that is not known look it up once', async () => {
+it('a thousand concurrent requests with an unknown key look it up once', async () => {
   const { key } = await test.organisation('herd');
   const { pool, lookUps } = counting();
   const keys = new KnownKeys(pool);
@@ -160,14 +161,14 @@ it('a thousand requests at once with a key that is not known look it up once', a
   expect(lookUps()).toBe(1);
 });
 
-it('a thousand keys of one address that are met at once are all let in', async () => {
+it('a thousand keys of one address are all accepted at once', async () => {
   const { key, organisationId } = await test.organisation('crowd');
   const issued: { key: string }[] = [];
   const issue = async () => {
     const asked = { organisationId, permissions: [], label: null, expiresAt: null };
     while (issued.length < 1_000) issued.push(await issueKey(test.pool, by, asked));
   };
-  // No more at once than there are connections: waiting for one ends after five seconds.
+  // Do not exceed the number of connections, because waiting for a connection times out after five seconds.
   await Promise.all(Array.from({ length: 8 }, issue));
   const keys = new KnownKeys(test.pool);
   const few = new FailedKeys(10);
@@ -177,7 +178,7 @@ it('a thousand keys of one address that are met at once are all let in', async (
   expect(new Set(principals.map(({ keyId }) => keyId)).size).toBe(1 + issued.length);
 });
 
-it('a thousand wrong keys of one address at once are looked up no more often than it may fail', async () => {
+it('a thousand wrong keys of one address at once are looked up at most as often as it may fail', async () => {
   const { pool, lookUps } = counting();
   const keys = new KnownKeys(pool);
   const few = new FailedKeys(10);
@@ -190,11 +191,11 @@ it('a thousand wrong keys of one address at once are looked up no more often tha
   );
   const count = (code: string) => answers.filter((answer) => answer === code).length;
   expect([count('unauthorized'), count('too_many_failed_keys')]).toEqual([10, 990]);
-  // One more may be under way when the last of them fails.
+  // Another lookup may be pending when the tenth key fails.
   expect(lookUps()).toBeLessThanOrEqual(12);
 });
 
-it('a key that one address may not have looked up any more is looked up for another', async () => {
+it('a key that is no longer looked up for one address is looked up for another', async () => {
   const { key } = await test.organisation('shared-look-up');
   const keys = new KnownKeys(test.pool);
   const few = new FailedKeys(10);
@@ -210,7 +211,7 @@ it('a key that one address may not have looked up any more is looked up for anot
   await Promise.all(wrong);
 });
 
-it('a key that was found before passes at an address that may fail no more, though it must be looked up anew', async () => {
+it('a known key passes at an address that has failed too often, although it must be looked up again', async () => {
   const { key } = await test.organisation('found-before');
   const { key: neverFound } = await test.organisation('never-found');
   const few = new FailedKeys(10);
@@ -220,7 +221,7 @@ it('a key that was found before passes at an address that may fail no more, thou
       () => 'let in',
       ({ code }: { code: string }) => code,
     );
-  // Nobody asks this one what changed, so it trusts nothing that it has looked up.
+  // This instance does not poll, so it never trusts a cached key.
   const unasked = new KnownKeys(test.pool);
   expect([await ask(key), await ask(key, unasked)]).toEqual(['let in', 'let in']);
   for (let at = 0; at < 10; at++) expect(await ask(makeKey().key)).toBe('unauthorized');
@@ -233,7 +234,7 @@ it('a key that was found before passes at an address that may fail no more, thou
   expect([await ask(neverFound), await ask(makeKey().key)]).toEqual(Array(2).fill('too_many_failed_keys'));
 });
 
-it('the question what changed uses the indexes, with many keys', async () => {
+it('the poll for changes uses the indexes, with many keys', async () => {
   await test.organisation('many');
   await test.pool.query(
     `insert into api_keys (key_id, organisation_id, key_sha256, permissions, changed_in)

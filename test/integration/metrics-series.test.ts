@@ -14,13 +14,13 @@ import { scrapeMetrics } from '../support/scrape-metrics.ts';
 const organisations = Number(process.env.ORGANISATIONS ?? 500);
 const atOnce = 32;
 
-/** What Node and the maintenance tell of, when they please. */
+/** Matches Node and maintenance metrics, which can appear at any time. */
 const comesByItself =
-  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp|intake_quotas|intake_work)/;
+  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp|intake_quotas|intake_work|intake_lake)/;
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 
-/** Organisations with a key each, made in the database: by the command that would take an hour. */
+/** Creates organisations directly in the database, each with a key. Running commands instead would take an hour. */
 async function makeKeys(databaseUrl: string, count: number): Promise<string[]> {
   const made = many(count, () => ({ organisationId: randomUUID(), ...makeKey() }));
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -59,7 +59,7 @@ it(
     const [first = '', ...others] = await makeKeys(databaseUrl, organisations + 1);
     const upload = (key: string) => apiOf(server.url, key).upload('tags', [newTag(), { tag_id: 'no' }]);
     try {
-      // What every such upload leaves behind.
+      // The first upload creates the series that every upload of this kind needs.
       expect((await upload(first)).status).toBe(207);
       const before = await series();
       const left = [...others];

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createEmptyDatabase } from '../support/database.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** What has been run on a database stays as it was; see CONTRIBUTING.md. */
+/** An applied migration must not change (see CONTRIBUTING.md). */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 let folder: string;
@@ -30,7 +30,7 @@ const names = () =>
     .toSorted()
     .map((file) => file.slice(0, -4));
 
-/** Runs the copy's own `migrate`. */
+/** Runs `migrate` from the copy of the project. */
 function migrate(): Promise<{ exitCode: number | null; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl };
@@ -74,11 +74,13 @@ it('a file that was changed after it ran is named, and nothing is done', async (
   const { exitCode, stdout, stderr } = await migrate();
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
   expect(stderr.trim().split('\n')).toEqual([
-    expect.stringMatching(/ran it: migrations\/0004_receipts\.sql; nothing was done. Restore the file/),
+    expect.stringMatching(
+      /ran it: migrations\/0004_receipts\.sql; nothing was done. Restore the released file/,
+    ),
   ]);
   expect(await noted()).toEqual(before);
   expect(await tableIsThere()).toBe(false);
-  // Put right, it goes on.
+  // With the original file restored, migrate continues.
   cpSync(join(root, 'migrations', `${name}.sql`), fileOf(name));
   expect(await migrate()).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('applied 9999_new') });
   expect(await tableIsThere()).toBe(true);
@@ -91,7 +93,7 @@ it('the line endings of a checkout do not matter', async () => {
   expect(await migrate()).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-it('a database from before the first release is refused with a sentence that says what to do', async () => {
+it('a database from before the first release is refused with a sentence that explains what to do', async () => {
   await queryDatabase(
     databaseUrl,
     `create table schema_migrations (id serial primary key, name text not null, run_on timestamp not null);

@@ -8,7 +8,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { linesIn, rowsOf } from '../support/move-organisation.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 
-/** Exports of several files, and during uploads. What the commands do is in test/acceptance/moving.test.ts. */
+/** Tests exports with several files, and exports during uploads. test/acceptance/moving.test.ts tests the commands. */
 
 const by = { actor: 'test' };
 const folder = mkdtempSync(join(tmpdir(), 'intake-moving-'));
@@ -52,7 +52,7 @@ async function moved(slug: string) {
   return failed;
 }
 
-it('an export of several files is cut at the same rows when it is interrupted, and moves whole', async () => {
+it('an interrupted export of several files is split at the same rows, and moves completely', async () => {
   const { key } = await source.organisation('parts');
   const shop = newShop();
   await upload(key, 'shops', [shop]);
@@ -68,7 +68,7 @@ it('an export of several files is cut at the same rows when it is interrupted, a
     many(4_100, (at) => interactionWith(shop.shop_id, 1_700_000_000 + at)),
   );
   const asked = { slug: 'parts', folder: join(folder, 'parts'), partRows: 2_000 };
-  // Interrupted in the third file of each.
+  // Interrupt the export in the third file of each type.
   for (const type of ['interactions', 'transactions'])
     await expect(
       exportOrganisation(poolsOf(source), by, asked, (reported, rows) => {

@@ -14,12 +14,12 @@ import { badTag, newTag } from '../support/new-records.ts';
 import { addOldWeek, type OldWeek } from '../support/old-week.ts';
 import { countDeadlocks } from '../support/query-database.ts';
 
-/** Old weeks of receipts go while everyone else reads and writes the others. */
+/** Tests dropping old weeks of receipts while other sessions read and write the remaining weeks. */
 
 let test: TestApp;
 let key: string;
 let organisationId: string;
-/** As the service logs in. */
+/** A pool that uses the service's login. */
 let serving: OwnPool;
 beforeAll(async () => {
   test = await createTestApp();
@@ -40,7 +40,7 @@ afterAll(async () => {
 const headers = () => ({ authorization: `Bearer ${key}` });
 const get = (url: string) => test.app.inject({ url, headers: headers() });
 
-/** The tables of weeks that are old, attached or not. */
+/** Returns the tables of old weeks, whether or not they are attached. */
 async function oldTables({ name }: OldWeek): Promise<string[]> {
   const { rows } = await test.pool.query<{ name: string }>(
     `select relname as name from pg_class where relkind = 'r' and relname ~ $1 order by 1`,
@@ -54,7 +54,7 @@ async function detachAll(): Promise<void> {
   while ((await detach()).rows[0].detached);
 }
 
-/** As maintenance does: where another had a lock for longer than it waits, it is run again. */
+/** Drops old weeks, and retries as maintenance does if another session holds a lock for too long. */
 async function dropUntilDone(pool: OwnPool, daysKept: number): Promise<void> {
   for (let isDone = false; !isDone; )
     isDone = await dropPartitions(pool, receiptPartitions, daysKept).then(
@@ -66,7 +66,7 @@ async function dropUntilDone(pool: OwnPool, daysKept: number): Promise<void> {
     );
 }
 
-describe('a week that is old', () => {
+describe('an old week', () => {
   let week: OldWeek;
   beforeEach(async () => {
     week = await addOldWeek(test.pool, organisationId, 8);
@@ -77,7 +77,7 @@ describe('a week that is old', () => {
     expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(404);
   };
 
-  it('goes, with its receipts and answers', async () => {
+  it('is dropped, with its receipts and answers', async () => {
     expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
     await dropPartitions(serving, receiptPartitions, 60);
     expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
@@ -85,13 +85,13 @@ describe('a week that is old', () => {
     await expectGone();
   });
 
-  it('goes once where two processes drop it at the same time', async () => {
+  it('is dropped once if two processes drop it at the same time', async () => {
     await Promise.all([dropUntilDone(serving, 30), dropUntilDone(test.pool, 30), dropUntilDone(serving, 30)]);
     await dropPartitions(serving, receiptPartitions, 30);
     await expectGone();
   });
 
-  it('is finished by the next run where a process ends after detaching', async () => {
+  it('is finished by the next run if a process ends after detaching', async () => {
     await detachAll();
     expect(await oldTables(week)).toEqual([
       `to_drop_receipt_batches_${week.name}`,
@@ -103,7 +103,7 @@ describe('a week that is old', () => {
     await expectGone();
   });
 
-  it('is found as a whole or not at all while its tables go one after the other', async () => {
+  it('is found completely or not at all while its tables are dropped one after the other', async () => {
     const found: number[] = [];
     for (let detached = true; detached; ) {
       found.push((await get(`/v1/requests/${week.requestId}`)).statusCode);
@@ -113,7 +113,7 @@ describe('a week that is old', () => {
     await dropPartitions(serving, receiptPartitions, 30);
   });
 
-  it('is left alone where somebody took it out by hand', async () => {
+  it('is left alone if somebody removed it by hand', async () => {
     await test.pool.query(`alter table receipts detach partition receipts_${week.name}`);
     await test.pool.query(`create table to_drop_mine_${week.name} ()`);
     await dropPartitions(serving, receiptPartitions, 30);
@@ -138,7 +138,7 @@ it.each(['shops', 'rejections', 'to_drop_shops', 'to_drop_receipts_2026_01_05; d
   },
 );
 
-it('queries over all weeks and uploads go on while weeks are dropped: no error and no deadlock', {
+it('queries over all weeks and uploads continue while weeks are dropped: no error and no deadlock', {
   timeout: 240_000,
 }, async () => {
   const busy = await createTestApp();
@@ -177,7 +177,7 @@ it('queries over all weeks and uploads go on while weeks are dropped: no error a
   const isAnswered = (what: string) => expect.poll(() => answered.has(what)).toBe(true);
   try {
     await isAnswered('GET /v1/requests/id 200');
-    // The oldest first, a week at a time.
+    // Drop the oldest weeks first, one week at a time.
     for (let weeksKept = 22; weeksKept >= 2; weeksKept -= 1) {
       await dropUntilDone(busy.pool, 7 * weeksKept);
       await sleep(50);
@@ -191,7 +191,7 @@ it('queries over all weeks and uploads go on while weeks are dropped: no error a
     `(${weeks.map(({ name }) => name).join('|')})$`,
   ]);
   expect(remaining.rows).toEqual([]);
-  // Closed, every connection has told what it counted.
+  // PostgreSQL has all of a session's statistics once its connection is closed.
   await busy.close();
   expect(await countDeadlocks(busy.databaseUrl)).toBe(0);
   expect([...answered.keys()].toSorted()).toEqual([

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-it('an id has the hash that PostgreSQL gives it', async () => {
+it('an id has the same hash as in PostgreSQL', async () => {
   const ids = many(1_000, () => randomUUID());
   const { rows } = await test.pool.query<{ hash: number }>(
     'select uuid_hash(id) as hash from unnest($1::uuid[]) with ordinality as i(id, at) order by at',
@@ -39,7 +39,7 @@ it('an id has the hash that PostgreSQL gives it', async () => {
 });
 
 it.skipIf(inject('citus') !== null)(
-  'on one PostgreSQL nobody owns anything, and it is asked once',
+  'on a single PostgreSQL there are no owners, and it is queried once',
   async () => {
     const asked: string[] = [];
     const pool = {
@@ -56,7 +56,7 @@ it.skipIf(inject('citus') !== null)(
   },
 );
 
-it('a worker that refuses connections is left alone for a while, the coordinator is asked instead, and that is reported once', async () => {
+it('a worker that refuses connections is avoided for a short time, the coordinator is used instead, and that is reported once', async () => {
   let tried = 0;
   const closed = createServer((socket) => {
     tried++;
@@ -71,7 +71,7 @@ it('a worker that refuses connections is left alone for a while, the coordinator
   detours.logTo({ begun: (what) => reported.push(what), ended: (what) => reported.push(what) });
   const make = (node: string) =>
     createPool(readConfig({ DATABASE_URL: `postgres://somebody@${node}/nowhere` }), () => {});
-  // Uploads and interactions each have their own.
+  // Uploads and interactions each have their own pools.
   const [pools, others] = many(2, () => new NodePools(test.pool, undefined, make, { detours })) as [
     NodePools,
     NodePools,
@@ -90,7 +90,7 @@ it('a worker that refuses connections is left alone for a while, the coordinator
   closed.close();
 });
 
-it('whichever servers are asked, no more connections are open than may be, and idle ones give way', async () => {
+it('whichever servers are used, the limit of open connections holds, and idle ones are closed', async () => {
   const config = readConfig({ DATABASE_URL: test.databaseUrl, DATABASE_CONNECTIONS_MAX: '3' });
   const coordinator = createPool(config, () => {});
   const pools = new NodePools(
@@ -136,7 +136,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
   });
   afterAll(() => service.stop());
 
-  it('each organisation is at the node that Citus names', async () => {
+  it('each organisation is at the node that Citus reports', async () => {
     const owners = new OwningNodes(test.pool, 'tenants');
     await owners.ask();
     expect(owners.nodes.size).toBe(2);
@@ -151,7 +151,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     expect(ids.map((id) => owners.of(id))).toEqual(rows.map(({ node }) => node));
   });
 
-  it('what a transaction sets for itself holds at the worker too', async () => {
+  it('settings of a transaction also apply at the worker', async () => {
     const pool = createPool(readConfig({ DATABASE_URL: test.databaseUrl }), () => {});
     const client = await pool.connect();
     await client.query('begin');
@@ -165,7 +165,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     expect(rows).toEqual([{ said: '1234ms' }]);
   });
 
-  it('uploads and interactions go straight to the workers, and what they store is read back', {
+  it('uploads and interactions go straight to the workers, and can be read back', {
     timeout: 120_000,
   }, async () => {
     const tags = apis.map(() => newTag());
@@ -178,7 +178,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
           expect(status).toBe(201);
         }),
       );
-    // Until the nodes are known it goes by way of the coordinator.
+    // Requests go through the coordinator until the nodes are known.
     const reachesWorkers = async () => {
       await upload();
       return Promise.all((inject('citus')?.nodes.slice(1) ?? []).map(countSessions));
@@ -190,7 +190,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       expect((await api.get(`/v1/data/tags/${tags[at]?.tag_id}`)).status).toBe(200);
   });
 
-  it('a commit of several organisations stays on their worker, and each finds what it sent', {
+  it('a commit of several organisations stays on their worker, and each finds its own data', {
     timeout: 120_000,
   }, async () => {
     const tag = newTag();
@@ -201,7 +201,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       createPool(readConfig({ DATABASE_URL: at(node) }), () => {}),
     );
     const writer = new InteractionWriter(pools, new Suppressions([]));
-    // The first has more than are written out with each value.
+    // The first batch has too many rows to send each value as a parameter.
     const counts = apis.map((_, at) => (at === 0 ? 3 * limits.rowsWrittenOutMax : 1 + (at % 5)));
     const before = await storedOf();
     const recording = recordStatements();
@@ -232,7 +232,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       });
   });
 
-  /** What is stored of interactions, told of in the change log, and counted, by organisation. */
+  /** Returns the stored interactions, their change log entries and their counts, by organisation. */
   async function storedOf() {
     const { rows } = await test.pool.query<
       { organisation_id: string } & Record<'interactions' | 'changes' | 'counts', number>
@@ -248,14 +248,14 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     return new Map(rows.map((row) => [row.organisation_id, row]));
   }
 
-  /** The database on a node. */
+  /** Returns the URL of a node's database. */
   function at(node: string): string {
     const url = new URL(test.databaseUrl);
     url.host = node;
     return url.href;
   }
 
-  /** The first parameter is an organisation. */
+  /** Explains the statement on the node that owns the organisation in the first parameter. */
   async function planAtOwner(text: string, values: readonly unknown[]) {
     const owners = new OwningNodes(test.pool, 'tenants');
     await owners.ask();
@@ -270,7 +270,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     }
   }
 
-  /** Those of the service itself, not those that the coordinator has for it. */
+  /** Counts the service's own sessions, but not the coordinator's. */
   async function countSessions(node: string): Promise<number> {
     const client = new pg.Client({ connectionString: node });
     await client.connect();

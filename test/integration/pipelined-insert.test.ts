@@ -6,7 +6,7 @@ import { inOneExchange } from '../../src/postgres/pipelined-insert.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { createTestDatabase } from '../support/database.ts';
 
-/** Statements in one exchange are one transaction, though none of them says so. */
+/** Pipelined statements form one transaction without BEGIN and COMMIT. */
 
 const put = (name: string, ...numbers: number[]) => ({
   name,
@@ -39,7 +39,7 @@ describe.each(['off', 'on'])('with DATABASE_POOLER=%s', (pooler) => {
     return rows.map(({ number }) => number);
   };
 
-  it('each says how many rows it wrote, again and again', async () => {
+  it('each reports the number of rows it wrote, repeatedly', async () => {
     for (const tens of [10, 20, 30])
       expect(await run(put('one', tens), put('two', tens + 1, tens + 2), put('three', tens + 3))).toEqual([
         1, 2, 1,
@@ -49,7 +49,7 @@ describe.each(['off', 'on'])('with DATABASE_POOLER=%s', (pooler) => {
     expect(await run()).toEqual([]);
   });
 
-  it('where one fails, nothing of the others is there', async () => {
+  it('if one fails, nothing of the others is stored', async () => {
     await run(put('one', 5));
     await expect(run(put('one', 6), put('two', 5))).rejects.toMatchObject({ code: '23505' });
     await expect(run(put('one', 5), put('two', 7))).rejects.toMatchObject({ code: '23505' });

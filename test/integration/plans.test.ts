@@ -1,7 +1,6 @@
 // @module-tag full
 // @module-tag long
 // @module-tag postgres-15
-// @module-tag pooler
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -37,13 +36,14 @@ import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
 import { signInAndOut } from '../support/sign-in.ts';
 import { signerOf } from '../support/signed-cursor.ts';
+import { writeLakeOnce } from '../support/written-lake.ts';
 
 /**
- * Every statement that the service sends, run once, and planned on small and on large tables. A prepared statement keeps its generic
- * plan for as long as its connection lives, whatever an organisation holds, so that plan must be good for all of them.
+ * Runs each of the service's statements once, and plans it on small and on large tables. A prepared statement keeps its
+ * generic plan as long as its connection is open, so the plan must be good for organisations of all sizes.
  */
 
-/** Tables that grow with use. All record types have the same statements: two that are large speak for fourteen. */
+/** Tables that grow with use. All record types have the same statements, so two large ones represent all fourteen. */
 const large = [
   'transactions',
   'shops',
@@ -57,7 +57,7 @@ const large = [
   'suppressions',
   'access_request_records',
 ];
-/** Of the statements on these it is only asked whether they use an index: fewer rows are enough. */
+/** Statements on these tables are only checked for index use, so fewer rows are enough. */
 const medium = [
   'interactions',
   'changes',
@@ -67,9 +67,9 @@ const medium = [
   'report_sums',
 ];
 /**
- * Tables that do not grow: the differences of counts are rolled up every ten seconds, batches are settled every two, the ids of
- * people are removed when they are swept or collected, a key or an admin token has a hundred sessions at most, the others have a
- * few rows to an organisation.
+ * Tables that do not grow. Count differences are rolled up every ten seconds, batches are settled every two, people's
+ * ids are deleted after their sweep or collection, a key or an admin token has at most a hundred sessions, and the
+ * others have a few rows per organisation.
  */
 const bounded = [
   'quota_usage',
@@ -92,13 +92,16 @@ const bounded = [
   'report_progress',
   'removals',
   'retention_progress',
+  'lake_progress',
 ];
-/** A few in all, or one a day. */
+/** Tables with a few rows in total, or one row per day. */
 const tiny = [
   'schema_migrations',
   'schema_compatibility',
   'restores',
   'leases',
+  'lake_slots',
+  'lake_processes',
   'cursor_key',
   'admin_tokens',
   'processes',
@@ -106,34 +109,34 @@ const tiny = [
   'interaction_partitions',
 ];
 const records = resourceTypes.map((type) => tableOf(type).name);
-/** Statements that may cost more, by a part of their text, each with its reason. */
+/** Statements whose cost may grow with the tables, identified by a part of their text, with the reason. */
 const mayCostMore: Readonly<Record<string, string>> = {
   'k.changed_in >= $1':
-    'PostgreSQL takes a range it does not know for a 200th of the table; it is read by its index',
+    'PostgreSQL estimates an unknown range as a 200th of the table; it is read by its index',
   '(request_id, rejection_id) >': 'the same: it is a range of one request, read by the index of requests',
   'order by version, hash limit': 'it reads up to 100,000 by their index, once for each process',
   'as count from suppressions': 'each process counts them once, by an index alone, and then reads them all',
   'join pg_attribute a on a.attrelid = c.oid':
     'it reads the catalogue, which this test makes larger by building indexes again',
   'as complete,': 'it counts the receipts of up to 31 days',
-  'as failed from receipts':
-    'a range that PostgreSQL does not know: the receipts of one import, which have one millisecond',
+  'as failed from receipts': 'an unknown range: the receipts of one import, which have one millisecond',
+  'offset 9999 limit 1': 'it reads 10,000 by an index alone, which costs more until the table is vacuumed',
   'as next order by rejection_id limit 10000':
     'it reads up to 10,000 of a type or a kind by their index; the small table has fewer of them',
 };
 
 /**
- * Statements that may read a whole table, by a part of their text. An operator rarely asks which keys expire soon or were
- * never used; an index on when a key was used would make writing that down more expensive, once a minute for each key.
+ * Statements that may scan a whole table, identified by a part of their text. Operators rarely list keys that expire
+ * soon or were never used. An index on `last_used_at` would slow down its update, which happens once a minute per key.
  */
 const mayReadWhole = ['expires_at < $', 'last_used_at is null'];
 
 /**
- * Small enough to fill, large enough that what is bounded has met its bound: a list looks at 10,000 records of an
- * organisation, and PostgreSQL takes a third of an organisation's for those after a cursor.
+ * This is small enough to fill quickly and large enough to reach the limits: a list scans 10,000 of an organisation's
+ * records, and PostgreSQL assumes that a third of the records are after a cursor.
  */
 const smallRows = 100_000;
-/** A statement that reads in proportion costs 3.5 times as much. */
+/** A statement whose cost is proportional to the table size costs 3.5 times as much here. */
 const largeRows = 350_000;
 
 const instant = '2026-03-14T09:26:53Z';
@@ -141,8 +144,8 @@ const instant = '2026-03-14T09:26:53Z';
 const onCitus = inject('citus') !== null;
 const hasPooler = inject('poolerPort') !== null;
 /**
- * PostgreSQL 15 cannot explain a generic plan, and Citus makes none; there, citus-tasks.test.ts explains the statements.
- * Through a pooler the plans would be the same.
+ * PostgreSQL 15 cannot explain a generic plan, and Citus does not make one (citus-tasks.test.ts explains the statements
+ * there). With a pooler, the plans would be the same.
  */
 const cannotExplain = process.env.TEST_POSTGRES === '15' || onCitus || hasPooler;
 const test = it.skipIf(cannotExplain);
@@ -167,7 +170,7 @@ beforeAll(async () => {
   const inside = new Set<string>();
   for (const text of sent) for (const body of await statementsInside(owner, text)) inside.add(body);
   statements = [...sent, ...inside];
-  // Keeps foreign keys from being checked row by row.
+  // This setting skips the foreign key check for each row.
   await owner.query('set session_replication_role = replica');
   for (const table of [...bounded, ...records]) await refill(table, 10_000);
   for (const table of [...large, ...medium]) await refill(table, smallRows);
@@ -193,6 +196,7 @@ async function useEverything(): Promise<void> {
     PORT: '0',
     LOG_LEVEL: 'silent',
     ERASURE_KEYS: erasureKey,
+    LAKE_URL: 'file:///nowhere',
   });
   const service = await startService(config);
   const pool = createPool({ ...config, databaseUrl: ownerUrl }, () => {});
@@ -213,6 +217,7 @@ async function useEverything(): Promise<void> {
         rejections_kept_days: 3,
         records_stored_max: 1_000_000,
         bytes_stored_max: 1_000_000_000,
+        lake: true,
       }),
     });
     const permissions = [...allPermissions, 'data:erase', 'data:access'];
@@ -251,7 +256,7 @@ async function useEverything(): Promise<void> {
     await service.stop();
   }
 
-  /** What comes while a reader waits, it finds by asking again and again. */
+  /** Starts a waiting reader, which polls for new changes. */
   async function waitForChange(api: ReturnType<typeof apiOf>, url: string, key: string): Promise<void> {
     const { cursor } = await readFeed(api, { query: 'limit=1000' });
     const ending = new AbortController();
@@ -275,17 +280,17 @@ async function useEverything(): Promise<void> {
     await addOldChanges(owner, [randomUUID()], 20);
     const { rows: organisations } = await owner.query('select organisation_id from organisations limit 1');
     const { organisation_id: acme } = organisations[0];
-    // The service itself has found that nothing had expired.
+    // The service itself has already recorded that nothing has expired.
     await owner.query('delete from retention_progress');
-    // One day is dropped; of the other, which somebody keeps, rows are deleted.
+    // One day is dropped. Another organisation keeps the other day, so that day's rows are deleted instead.
     await addInteractions(owner, acme, await addOldDay(owner, 21), 1);
     const shared = await addOldDay(owner, 22);
     for (const organisationId of [acme, randomUUID()])
       await addInteractions(owner, organisationId, shared, 1);
-    // So that the sizes of rows are sampled.
+    // These counts make the service sample row sizes.
     await owner.query(`insert into record_counts select organisation_id, 'shops', 2000 from organisations
        on conflict (organisation_id, type) do update set records = 2000`);
-    // As where there was data before there was a report.
+    // Simulate data from before the report was enabled.
     await owner.query(
       `insert into report_progress select organisation_id, 0, 0, '${firstUuid}', '${firstUuid}' from organisations
        on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
@@ -298,7 +303,8 @@ async function useEverything(): Promise<void> {
       erasureKeys: [erasureKey],
     };
     for (const chore of [...choresOf(pool, kept), ...counting(pool, kept, () => {})]) await chore.run();
-    // Among its changes are interactions that have expired.
+    await writeLakeOnce(pool, owner, acme);
+    expect((await api.get('/v1/lake')).status).toBe(200);
     await readFeed(api, { query: 'types=interactions' });
     await owner.query('update organisations set records_stored_max = 1');
     const keyed = () => ({ 'idempotency-key': randomUUID() });
@@ -307,7 +313,7 @@ async function useEverything(): Promise<void> {
     await vi.waitFor(isRefused, { timeout: 60_000, interval: 500 });
     const visit = { interaction_type: 'SHARE', item_type: 'TAG', item_id: randomUUID(), event_timestamp: 1 };
     expect((await api.post('/user-interactions', visit, keyed())).status).toBe(403);
-    // That keys were used is written when their changes are next asked for.
+    // The next poll saves when keys were last used.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
     await vi.waitFor(isNoted, { timeout: 60_000 });
   }
@@ -319,19 +325,19 @@ async function plansOf(texts: readonly string[]): Promise<Map<string, Plan>> {
   return plans;
 }
 
-/** What is not part of serving on one PostgreSQL: it makes the schema, opens a restored database, or is for Citus. */
+/** Statements for migrations, restored databases or Citus, which `serve` does not send to a single PostgreSQL server. */
 const whenMigrating =
   /src\/(postgres\/(schema\/(migrate|migration-checksums)|cluster\/owning-nodes)|operator\/(roles|analytics-views|after-restore|erasure-ledger|distribute|cluster)|erasure\/(erasure-functions|sweep\/identify-people))\.ts/;
 
 it.skipIf(onCitus)('PostgreSQL understands every statement, and the service may run it', () => {
-  // Class 42 is for mistakes in a statement, of its privileges too; 0A is for what this version does not have.
+  // Class 42 contains errors in a statement, including missing privileges. Class 0A contains unsupported features.
   const refused = [...recording.failures].filter(([, { code = '' }]) => /^(42|0A)/.test(code));
   expect(recording.statements.size).toBeGreaterThan(100);
   expect(refused.map(([text, { message }]) => `${message}: ${text}`)).toEqual([]);
 });
 
-// A pooler's sessions keep their own settings: what sets them is not sent.
-it.skipIf(onCitus || hasPooler)('every line of the source that sends a statement was met', () => {
+// A pooler's sessions have their own settings, so the statements that change settings are not sent.
+it.skipIf(onCitus || hasPooler)('every line of the source that sends a statement was executed', () => {
   const lines = linesThatQuery('src/!(cli|http)/**/*.ts').filter((line) => !whenMigrating.test(line));
   expect(lines.length).toBeGreaterThan(40);
   const isException = (line: string) => neverMet.some((what) => textOf(line).includes(what));
@@ -339,8 +345,8 @@ it.skipIf(onCitus || hasPooler)('every line of the source that sends a statement
 });
 
 /**
- * Statements without a plan to speak of: a cancellation, locks, a temporary file, the settings of a session behind a pooler; and the claims of
- * keys on Citus.
+ * Statements without a meaningful plan: cancellations, locks, temporary files, session settings behind a pooler, and the
+ * key claims on Citus.
  */
 const neverMet = [
   ...['pg_cancel_backend', 'pg_advisory_xact_lock', 'set timezone', 'blockedQuestion', 'spaceQuestion'],
@@ -358,7 +364,7 @@ function textOf(line: string): string {
   return readFileSync(new URL(file, root), 'utf8').split('\n')[Number(number) - 1] ?? '';
 }
 
-test('every table is known to grow or not to', async () => {
+test('every table is listed as growing or not', async () => {
   const { rows } = await owner.query<{ name: string }>(
     `select relname as name from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
@@ -367,7 +373,7 @@ test('every table is known to grow or not to', async () => {
   expect(rows.filter(({ name }) => !known.includes(name))).toEqual([]);
 });
 
-test('no statement reads a table whole that grows', () => {
+test('no statement reads a growing table whole', () => {
   const found = statements.flatMap((text) => {
     if (mayReadWhole.some((part) => text.includes(part))) return [];
     const { readWhole, text: plan } = grown.get(text) as Plan;
@@ -377,12 +383,12 @@ test('no statement reads a table whole that grows', () => {
   expect(found.join('\n\n')).toBe('');
 });
 
-test('records that failed are looked up in a hash table, not compared one by one with all that are unsettled', () => {
+test('failed records are looked up in a hash table, not compared one by one with all that are unsettled', () => {
   const [text = ''] = statements.filter((each) => each.includes('in (select unnest($3'));
   expect(grown.get(text)?.text).toContain('hashed SubPlan');
 });
 
-test('no statement costs more where a table is large', () => {
+test('no statement costs more on a large table', () => {
   const found = statements.flatMap((text) => {
     const [before, after] = [small.get(text) as Plan, grown.get(text) as Plan];
     if (after.tables.some((table) => medium.includes(table))) return [];

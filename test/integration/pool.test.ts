@@ -26,7 +26,7 @@ async function settingOf(name: string, options?: { plansOnce: boolean }): Promis
   return rows[0]?.value ?? '';
 }
 
-it('only a pool that asks for it makes plans once, and on Citus none does', async () => {
+it('only a pool that requests it plans once, and on Citus none does', async () => {
   expect(await settingOf('plan_cache_mode')).toBe('auto');
   expect(await settingOf('plan_cache_mode', { plansOnce: true })).toBe(
     inject('citus') ? 'auto' : 'force_generic_plan',
@@ -37,12 +37,12 @@ it('no statement is compiled', async () => {
   expect(await settingOf('jit')).toBe('off');
 });
 
-it('only a connection for requests reads no table as a whole if it can use an index', async () => {
+it('only a connection for requests avoids reading whole tables if it can use an index', async () => {
   expect(await settingOf('enable_seqscan')).toBe('on');
   expect(await settingOf('enable_seqscan', { plansOnce: true })).toBe('off');
 });
 
-it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
+it('of statements that share a commit nothing is stored if one reports a broken connection and COMMIT was answered', async () => {
   const pool = createPool(config, () => {});
   pools.push(pool);
   const client = await pool.connect();
@@ -54,7 +54,7 @@ it('of statements that share a commit nothing is stored where one says that a co
   ]).catch((thrown: unknown) => thrown);
   expect([isUnavailable(error), leavesOutcomeOpen(error)]).toEqual([true, false]);
   expect((await client.query('select from kept')).rowCount).toBe(0);
-  // By itself such a statement may have been committed.
+  // A statement outside a transaction may have been committed before the connection failed.
   const alone: unknown = await client.query(broken).catch((thrown: unknown) => thrown);
   expect(leavesOutcomeOpen(alone)).toBe(true);
   client.release();
@@ -65,7 +65,7 @@ it.each([
   'terminating connection due to administrator command',
   'FATAL:  terminating connection due to unexpected postmaster exit',
   'server closed the connection unexpectedly',
-])('what Citus reports when a server is lost, without a code, is unavailability: %s', async (message) => {
+])('errors of Citus about a lost server, without a code, count as unavailable: %s', async (message) => {
   const pool = createPool(config, () => {});
   pools.push(pool);
   const raised = (text: string) =>
@@ -77,7 +77,7 @@ it.each([
   expect(isUnavailable(await raised(`a row says: ${message}`))).toBe(false);
 });
 
-it('a session that PostgreSQL refuses to begin is unavailability, whatever the code', async () => {
+it('a session that PostgreSQL refuses to start counts as unavailable, whatever the code', async () => {
   const refused = createPool(
     { ...config, databaseUrl: `${config.databaseUrl}?options=-c%20no_such=1` },
     () => {},
@@ -88,11 +88,11 @@ it('a session that PostgreSQL refuses to begin is unavailability, whatever the c
   expect(isUnavailable(error)).toBe(true);
 });
 
-it('uploads of an organisation leave connections to its readers of changes, and both leave one to others', async () => {
+it('uploads of an organisation leave connections for its readers of changes, and both leave one for others', async () => {
   const own = createPool(config, () => {});
   pools.push(own);
   const shared = new SharedPool(new NodePools(own));
-  /** As many as it gets, until one more has to wait. */
+  /** Takes connections until the next client would have to wait. */
   const takeAll = async (pool: Pool): Promise<Client[]> => {
     const taken: Client[] = [];
     for (;;) {

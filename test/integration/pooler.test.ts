@@ -13,7 +13,10 @@ import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 import { untilStored } from '../support/until-stored.ts';
 
-/** PgBouncer in transaction mode, with two sessions for everybody. CI runs the files tagged `pooler` behind it too (TEST_POOLER=1). */
+/**
+ * Tests PgBouncer in transaction mode with only two sessions. CI also runs the files tagged `pooler` behind it
+ * (TEST_POOLER=1).
+ */
 
 const login = 'intake_pooled_test';
 let pooler: PgBouncer;
@@ -67,7 +70,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
     expect(sessions.map(({ prepared }) => prepared)).toEqual([0, 0]);
   });
 
-  it('instants and days are read in UTC though the role, and others in the same sessions, have it otherwise', async () => {
+  it('instants and days are read in UTC although the role, and others in the same sessions, have other settings', async () => {
     const customer = {
       customer_id: randomUUID(),
       user_id: randomUUID(),
@@ -89,13 +92,13 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
     await other.end();
   });
 
-  it('the timeout of the role ends a statement, and the sessions go on being used', async () => {
+  it('the timeout of the role ends a statement, and the sessions continue to be used', async () => {
     await createLogin('intake_hasty_test', { statement_timeout: '2s' });
     const server = await serve('intake_hasty_test');
     const api = apiOf(server.url, await server.createKey('hasty'));
     const upload = (record: object) => api.upload('tags', [record]);
     const tag = newTag();
-    // A machine that pauses for longer than that ends others too.
+    // If the machine stalls, the timeout also cancels other statements.
     await expect.poll(async () => (await upload(tag)).status).toBe(200);
     const holder = new pg.Client({ connectionString: databaseUrl });
     await holder.connect();
@@ -113,7 +116,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
     await server.stop();
   });
 
-  it('a role that rounds doubles is refused, one without timeouts warned of', async () => {
+  it('a role that rounds doubles is refused, and one without timeouts causes a warning', async () => {
     await createLogin('intake_rounding_test', { extra_float_digits: '0' });
     const rounding = asLogin(pooler.url(databaseUrl), 'intake_rounding_test');
     const refused = await runCommand(['serve'], { DATABASE_URL: rounding, DATABASE_POOLER: 'on', PORT: '0' });
@@ -130,7 +133,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   it.each([
     ['password', 'wrong', /refuses/],
     ['pathname', '/nowhere', /refuses|has no database "nowhere"/],
-  ])('a wrong %s is told in one sentence', async (part, value, what) => {
+  ])('a wrong %s is reported in one sentence', async (part, value, what) => {
     const url = Object.assign(new URL(pooler.url(databaseUrl)), { [part]: value });
     const { exitCode, stderr } = await runCommand(['keys', 'list'], {
       DATABASE_URL: url.href,
@@ -147,26 +150,26 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
     const env = { DATABASE_URL: pooler.url(databaseUrl), DATABASE_POOLER: 'on' };
     const { exitCode, stderr } = await runCommand(['migrate'], env);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain('migrate cannot go through a pooler; set DATABASE_URL to PostgreSQL itself');
+    expect(stderr).toContain('migrate cannot use a pooler; set DATABASE_URL to PostgreSQL itself');
   });
 
   describe('without DATABASE_POOLER', () => {
-    it.each(['serve', 'audit'])('%s says what to set', async (command) => {
+    it.each(['serve', 'audit'])('%s explains what to set', async (command) => {
       const env = { DATABASE_URL: pooler.url(databaseUrl), PORT: '0' };
       const { exitCode, stderr } = await runCommand(command.split(' '), env);
       expect(exitCode).toBe(1);
-      expect(stderr).toBe('intake-server: DATABASE_URL leads to a pooler; set DATABASE_POOLER=on\n');
+      expect(stderr).toBe('intake-server: DATABASE_URL points at a pooler; set DATABASE_POOLER=on\n');
     });
 
-    it('migrate asks for PostgreSQL itself', async () => {
+    it('migrate requires PostgreSQL itself', async () => {
       const { exitCode, stderr } = await runCommand(['migrate'], { DATABASE_URL: pooler.url(databaseUrl) });
       expect(exitCode).toBe(1);
       expect(stderr).toBe(
-        'intake-server: DATABASE_URL leads to a pooler, through which migrate cannot go; set it to PostgreSQL itself\n',
+        'intake-server: DATABASE_URL points at a pooler, which migrate cannot use; set it to PostgreSQL itself\n',
       );
     });
 
-    it('requests fail behind a PgBouncer that was told to ignore what it refuses', async () => {
+    it('requests fail behind a PgBouncer that is configured to ignore unsupported parameters', async () => {
       const ignored = 'options,statement_timeout,idle_in_transaction_session_timeout';
       const lax = await startPgBouncer(inject('postgresUrl'), 2, { ignore_startup_parameters: ignored });
       const env = { DATABASE_URL: lax.url(databaseUrl), SERVE_AS: login, DATABASE_POOLER: 'off' };
@@ -180,7 +183,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   });
 });
 
-/** To each process 20 uploads and 20 interactions at once. */
+/** Sends 20 uploads and 20 interactions to each process at the same time. */
 async function sendMany(
   to: readonly Api[],
   shopId: string,
@@ -219,7 +222,7 @@ async function connect(): Promise<pg.Client> {
 
 async function createLogin(name: string, settings: Record<string, string>): Promise<void> {
   const { password } = new URL(databaseUrl);
-  // A cluster that stays has it of an earlier run.
+  // On a persistent cluster, the role may exist from an earlier run.
   await queryDatabase(databaseUrl, `drop role if exists ${name}`);
   await queryDatabase(databaseUrl, `create role ${name} login password '${password}' in role intake_serve`);
   for (const [setting, value] of Object.entries(settings))

@@ -11,8 +11,8 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newTag } from '../support/new-records.ts';
 
 /**
- * How much an organisation may store. In these tests each request looks its key up, and the leader's chore runs when a test says so;
- * test/acceptance/quotas.test.ts has the processes that learn of it on their own.
+ * Tests an organisation's quota. In these tests, each request looks up its key, and the test itself starts the leader's
+ * chore. test/acceptance/quotas.test.ts uses processes that poll on their own.
  */
 
 let test: TestApp;
@@ -60,7 +60,7 @@ async function storedIn(id = organisationId): Promise<number> {
 const used = { error: 'Forbidden', code: 'quota_exceeded' };
 
 describe('a quota of records', () => {
-  it('is stated in every answer to an upload from 80 % on, and refuses uploads when it is used up', async () => {
+  it('is reported in every answer to an upload from 80 % on, and refuses uploads when it is used up', async () => {
     await change({ records_stored_max: 100 });
     expect(await upload(79)).toMatchObject({ status: 200, quota: undefined });
     await measure();
@@ -68,7 +68,7 @@ describe('a quota of records', () => {
     await measure();
     const near = '"records";used=80;max=100';
     expect(await upload(20)).toMatchObject({ status: 200, quota: near });
-    // One that fails, too.
+    // Failed requests get the header as well.
     expect(await send('/v1/data/tags', { records: [] })).toMatchObject({ status: 400, quota: near });
     await measure();
     expect(await upload(1)).toMatchObject({
@@ -111,20 +111,20 @@ describe('a quota of records', () => {
     expect(await batch()).toMatchObject({ status: 403, body: used });
     expect(await batch({ 'idempotency-key': 'three' })).toMatchObject({ status: 403, body: used });
     expect(await storedIn()).toBe(3);
-    // What was stored is answered as the first time, and a refusal does not use up its key.
+    // Retrying a stored interaction returns the first response again, and a refusal does not use up the key.
     expect(await single({ 'idempotency-key': 'one' })).toMatchObject({ status: 201, body: first.body });
     await change({ records_stored_max: 4 });
     expect((await single({ 'idempotency-key': 'two' })).status).toBe(201);
   });
 
-  it('lets a retry of an upload repeat its answer, and finish what was begun', async () => {
+  it('lets a retry of an upload repeat its answer, and finish what was started', async () => {
     const records = many(1_500, () => newTag());
     const retry = () => send('/v1/data/tags', { records }, { 'idempotency-key': 'k' });
     const first = await retry();
     await change({ records_stored_max: 1_000 });
     await measure();
     expect(await retry()).toMatchObject({ status: 200, body: first.body });
-    // As if the process had been killed between the two batches.
+    // Simulate a process that was killed between the two batches.
     await test.pool.query(
       `with b as (delete from receipt_batches where organisation_id = $1 and batch = 2)
        update receipts set batches = '{1}' where organisation_id = $1`,
@@ -138,7 +138,7 @@ describe('a quota of records', () => {
     expect(await upload(1, { 'idempotency-key': 'other' })).toMatchObject({ status: 403, body: used });
   });
 
-  it('lets reads, dry runs, discards and erasures through, and no replay', async () => {
+  it('admits reads, dry runs, discards and erasures, but no replay', async () => {
     await send('/v1/data/tags', { records: [newTag(), { tag_id: 'no' }] });
     await change({ records_stored_max: 1 });
     await measure();
@@ -150,7 +150,7 @@ describe('a quota of records', () => {
     for (const url of ['/v1/data', '/v1/data/tags', '/user-interactions', '/v1/rejections', '/v1/changes'])
       expect(await read(url)).toBe(200);
     expect(await send('/v1/rejections/replay')).toMatchObject({ status: 403, body: used });
-    // A header that this operation does not know changes nothing.
+    // An Idempotency-Key has no effect, because this operation does not support it.
     const withKey = await send('/v1/rejections/replay', undefined, { 'idempotency-key': 'k' });
     expect(withKey).toMatchObject({ status: 403, body: used });
     const discarded = await test.app.inject({
@@ -163,7 +163,7 @@ describe('a quota of records', () => {
     expect(erased.status).toBeLessThan(300);
   });
 
-  it('lets uploads through when it is raised or taken away, and what was measured before is forgotten', async () => {
+  it('admits uploads when it is raised or removed, and earlier measurements are forgotten', async () => {
     await upload(5);
     await change({ records_stored_max: 5 });
     await measure();
@@ -182,7 +182,7 @@ describe('a quota of records', () => {
     expect(rows).toEqual([]);
   });
 
-  it('does not concern other organisations', async () => {
+  it('does not affect other organisations', async () => {
     const other = await test.organisation(`other-${slug}`);
     await change({ records_stored_max: 1 });
     await upload(1);
@@ -284,7 +284,7 @@ describe('a quota of bytes', () => {
     expect((await findOrganisation(test.pool, slug))?.bytes_stored).toBe(before);
   });
 
-  it('takes a sample of many rows, of ids that are close together too', async () => {
+  it('samples many rows, even if their ids are close together', async () => {
     const count = 3 * quotaLimits.rowsSampled;
     await test.pool.query(
       `insert into tags (organisation_id, tag_id, name, is_deleted)
@@ -305,7 +305,7 @@ describe('a quota of bytes', () => {
   });
 });
 
-it('the leader counts who has used most of a quota, and who all of it', async () => {
+it('the leader counts the organisations that have used most of a quota, and all of it', async () => {
   await measure();
   const before = await countNearQuota(test.pool);
   await upload(9);

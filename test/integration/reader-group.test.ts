@@ -12,7 +12,7 @@ import { takeRecords } from '../../src/records/read-records.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 
-/** Streams that share pages, with the moment at which each page's records are read in the hands of the test. */
+/** Tests streams that share pages. The test controls when each page's records are read. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ async function newOrganisation() {
   const groups = new ReaderGroups();
   const cursors = new ChangeCursors(await new SignedCursors(test.pool).for(organisationId, 'feed'));
   const started: string[] = [];
-  /** What happens when the records of a page are about to be read, by the number of the read. */
+  /** `before[n]` runs before the nth read of records, where n counts from 0. */
   const before: (() => Promise<void>)[] = [];
   const records: RecordSource = {
     async read(reads) {
@@ -55,7 +55,10 @@ async function newOrganisation() {
     started,
     before,
     asked,
-    /** Stops at a look at the log, the first being 1; resolves, when it has come to that, to a function that lets it go on. */
+    /**
+     * Blocks the nth read of the log, where n counts from 1. When that read starts, the promise resolves to a function
+     * that resumes it.
+     */
     holdLook(number: number): Promise<() => void> {
       const [isLooking, mayLook] = [Promise.withResolvers<() => void>(), Promise.withResolvers<void>()];
       looks[number - 1] = () => {
@@ -64,7 +67,7 @@ async function newOrganisation() {
       };
       return isLooking.promise;
     },
-    /** One change. */
+    /** Stores records as one change. */
     async store(ids: readonly string[], version: number, type = 'tags'): Promise<void> {
       const name = String(version);
       const records = ids.map((id) =>
@@ -87,14 +90,14 @@ async function newOrganisation() {
   };
 }
 
-/** The ids of the next page in their order, and the version of each. */
+/** Returns the ids on the next page in order, with their versions. */
 async function readPage(reader: GroupReader): Promise<ReadonlyMap<string, number>> {
   const lines = (await reader.read()).lines.toString().trim().split('\n');
   const changes = lines.map((line) => JSON.parse(line) as { id: string; record: { name: string } });
   return new Map(changes.map(({ id, record }) => [id, Number(record.name)]));
 }
 
-it('pages without a record in common are read at once', async () => {
+it('pages without a common record are read at once', async () => {
   const acme = await newOrganisation();
   const [first, second] = [idsOfAPage(), idsOfAPage()];
   await acme.store(first, 1);
@@ -108,7 +111,7 @@ it('pages without a record in common are read at once', async () => {
   expect(acme.started).toHaveLength(2);
 });
 
-it('a page waits for one that has a record of it, so that no reader sees the record go back', async () => {
+it('a page waits for an earlier page with one of its records, so that no reader sees the record go back', async () => {
   const acme = await newOrganisation();
   const [shared, ...rest] = idsOfAPage();
   if (shared === undefined) throw new Error('a page has ids');
@@ -116,7 +119,7 @@ it('a page waits for one that has a record of it, so that no reader sees the rec
   await acme.store([shared, ...rest], 1);
   await acme.store(others, 2);
   acme.before.push(async () => {
-    // Long enough for the second page to be read, if it did not wait.
+    // This would be long enough to read the second page if the reader did not wait.
     await sleep(500);
     expect(acme.started).toHaveLength(1);
     await acme.store([shared], 3);
@@ -138,13 +141,13 @@ it('a page that was read before a reader last saw its records is not given to th
   const late = await acme.join(1);
   expect((await readPage(late)).get(one)).toBe(3);
   expect((await readPage(late)).get(one)).toBe(3);
-  // The page is still there for the one that had seen nothing.
+  // The page is still available to the reader that had not read anything.
   expect((await readPage(slow)).get(one)).toBe(2);
 });
 
-it('after an error a reader gets the page that it asked for, though the next one is under way', async () => {
+it('after an error a reader gets the page that it requested, although the next one is pending', async () => {
   const acme = await newOrganisation();
-  // One more than are looked up in the log at once.
+  // This is one page more than a single read of the log returns.
   const pages = many(limits.changeIdsPerLook / page + 1, idsOfAPage);
   for (const ids of pages) await acme.store(ids, 1);
   const failed = Promise.withResolvers<void>();
@@ -163,7 +166,7 @@ it('after an error a reader gets the page that it asked for, though the next one
   expect([...(await readPage(reader)).keys()]).toEqual(pages.at(-1));
 });
 
-it('nothing is asked again and again where only other types follow a page that a slow reader has not taken', async () => {
+it('nothing is polled repeatedly if only other types follow a page that a slow reader has not read', async () => {
   const acme = await newOrganisation();
   await acme.store(idsOfAPage(), 1);
   await acme.store([randomUUID()], 1, 'shops');
@@ -182,13 +185,13 @@ it('a reader that follows a group past changes which a standby lacks keeps a val
   };
   await acme.store([randomUUID()], 1);
   const [fast, slow] = [await acme.join(1), await acme.join(1)];
-  // Has not read the first page, so the group keeps it.
+  // This reader has not read the first page, so the group keeps it.
   await acme.join(1);
   for (const reader of [fast, slow]) await reader.read();
   await storeShops(3);
   await fast.read();
   expect([slow.next.number, fast.next.number]).toEqual([2, 5]);
-  // The standby lacks the last three, and gives their numbers again.
+  // The standby lacks the last three changes, and assigns their numbers again.
   await test.pool.query('delete from changes where organisation_id = $1 and number > 1', [
     acme.organisationId,
   ]);

@@ -12,12 +12,12 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-it('a receipt is found by the primary keys of the one week that its id names', async () => {
+it('a receipt is found by the primary keys of the single week of its id', async () => {
   let plan: string[] = [];
   const explaining = {
     query: async ({ text, values }: { text: string; values: string[] }) => {
       const client = await test.pool.connect();
-      // An empty partition is read whole, and rightly so; forbidding that shows which index there is.
+      // PostgreSQL would scan an empty partition fully, which is fine. Disabling such scans shows which index it can use.
       await client.query(
         'begin; set local enable_seqscan = off; set local plan_cache_mode = force_custom_plan',
       );
@@ -28,13 +28,13 @@ it('a receipt is found by the primary keys of the one week that its id names', a
     },
   };
   await findReceipt(explaining as never, organisationId, uuidFloor(Date.now()));
-  // On Citus the worker's plan stands below the coordinator's.
+  // On Citus, the worker's plan is nested in the coordinator's plan.
   const scans = plan.filter((line) => / Scan /.test(line) && !line.includes('Citus'));
   expect(scans).toHaveLength(1);
   for (const scan of scans) expect(scan).toMatch(/using receipt\w+_pkey|using receipt\w+_request_id/);
 });
 
-it('a receipt counts for the day in UTC that its id names', async () => {
+it('a receipt counts for the day in UTC of its id', async () => {
   const dayMs = 86_400_000;
   const midnightMs = Math.floor(Date.now() / dayMs) * dayMs;
   const { organisationId: other } = await test.organisation('other');
@@ -48,7 +48,7 @@ it('a receipt counts for the day in UTC that its id names', async () => {
   await add(organisationId, midnightMs, 200);
   await add(organisationId, midnightMs - 1, 207);
   await add(organisationId, midnightMs - dayMs, 400);
-  // Older than the days that are asked for.
+  // This receipt is older than the requested days.
   await add(organisationId, midnightMs - 2 * dayMs - 1, 200);
   await add(other, midnightMs, 200);
   const one = { received: 7, created: 1, updated: 2, unchanged: 1, stale: 1, failed: 2 };

@@ -14,7 +14,7 @@ import {
 } from '../support/report-organisation.ts';
 import { reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
-/** The report follows what is uploaded, by way of the change log. */
+/** The report follows uploads by reading the change log. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -25,14 +25,14 @@ afterAll(() => test.close());
 const newOrganisation = (slug: string) => newReportOrganisation(test, slug);
 const count = (organisationId: string) => countReport(test, organisationId);
 
-it('uploads, late touches, corrections and deletions count, each on the day it belongs to', async () => {
+it('uploads, late touches, corrections and deletions count, each on its own day', async () => {
   const acme = await newOrganisation('acme');
   await acme.upload('transactions', sale());
   await count(acme.organisationId);
   const before = await acme.report();
   expect(before.all).toEqual({ transactions: 1, revenue: 10, savings: 2.5 });
   expect(before.total.recommendations.transactions).toBe(0);
-  // It happened before the transaction, and is received after it.
+  // The touch happened before the transaction, but is received after it.
   await acme.touch('2026-03-10T11:30:00Z');
   await count(acme.organisationId);
   expect(await acme.report('from=2026-03-01&to=2026-04-01&window=1h')).toMatchObject({
@@ -58,7 +58,7 @@ it('uploads, late touches, corrections and deletions count, each on the day it b
   await acme.upload('transactions', sale({ amount: 12.34, created: '2026-03-11T11:30:00Z', offer_id: null }));
   await count(acme.organisationId);
   const moved = await acme.report();
-  // A day later, without the offer: not within 24 hours of a touch, and on another item.
+  // The transaction is now a day later, so it is not within 24 hours of a touch. Without an offer it matches no touched item.
   expect(moved.total.recommendations).toMatchObject({ touches: 1, transactions: 0, revenue: 0 });
   expect(moved.all).toEqual({ transactions: 1, revenue: 12.34, savings: 2.5 });
   await acme.upload('transactions', sale({ is_deleted: true }));
@@ -66,7 +66,7 @@ it('uploads, late touches, corrections and deletions count, each on the day it b
   expect((await acme.report()).all).toEqual({ transactions: 0, revenue: 0, savings: 0 });
 });
 
-it('as_of is the time of the oldest change that is not counted', async () => {
+it('as_of is the time of the oldest uncounted change', async () => {
   const globex = await newOrganisation('globex');
   await count(globex.organisationId);
   const beforeMs = Date.now();
@@ -81,14 +81,14 @@ it('as_of is the time of the oldest change that is not counted', async () => {
   expect(Date.parse((await globex.report()).as_of)).toBeGreaterThan(asOfMs);
 });
 
-// On Citus the lock is held on a worker, where this test does not see who waits.
+// On Citus, the lock is held on a worker, so this test would not see the waiting session.
 it.skipIf(inject('citus') !== null)('as_of is not later than what the report has seen', async () => {
   const vandelay = await newOrganisation('vandelay');
   await count(vandelay.organisationId);
   const other = await test.pool.connect();
   await other.query('begin; lock table report_progress in access exclusive mode');
   const reporting = vandelay.report();
-  // The report has its snapshot now, and waits for the lock.
+  // The report has taken its snapshot and waits for the lock.
   const waiting = () =>
     other.query(`select from pg_locks where relation = 'report_progress'::regclass and not granted`);
   await expect.poll(async () => (await waiting()).rowCount, { timeout: 30_000 }).toBe(1);
@@ -101,7 +101,7 @@ it.skipIf(inject('citus') !== null)('as_of is not later than what the report has
   expect(Date.parse(as_of)).toBeLessThanOrEqual(beforeMs);
 });
 
-it('what two processes count at once, and what was counted before, counts once', async () => {
+it('changes that two processes count at once, and changes that were counted before, count once', async () => {
   const initech = await newOrganisation('initech');
   for (let minute = 10; minute < 30; minute++) await initech.touch(`2026-03-10T11:${minute}:00Z`);
   await initech.upload('transactions', sale());
@@ -110,13 +110,13 @@ it('what two processes count at once, and what was counted before, counts once',
   await count(initech.organisationId);
   const counted = await initech.report('from=2026-03-01&to=2026-04-01&group_by=item');
   expect(counted.total.recommendations).toMatchObject({ touches: 20, students: 1, transactions: 1 });
-  // As after a restore, or where a part of the log was dropped before it was counted: the tables are walked through.
+  // The report walks the tables, as it does after a restore or when part of the log was dropped before it was counted.
   await test.pool.query(
     'update report_progress set number = 0, interactions_after = $2, transactions_after = $2 where organisation_id = $1',
     [initech.organisationId, firstUuid],
   );
   expect((await initech.report()).as_of).toBeNull();
-  // Several steps, each with 6 of the 20 interactions at the most.
+  // This takes several steps, each with at most 6 of the 20 interactions.
   while (await keepStep(test.pool, initech.organisationId, 3));
   expect(await initech.report('from=2026-03-01&to=2026-04-01&group_by=item')).toEqual({
     ...counted,
@@ -135,7 +135,7 @@ it('changes that were dropped from the log before they were counted are found in
   expect(as_of).not.toBeNull();
 });
 
-it('a range that ends before it begins, or is longer than a year, is refused', async () => {
+it('a range that ends before it starts, or is longer than a year, is refused', async () => {
   const { key } = await test.organisation('umbrella');
   const status = async (query: string) => {
     const headers = { authorization: `Bearer ${key}` };
@@ -151,7 +151,7 @@ it('a range that ends before it begins, or is longer than a year, is refused', a
   expect(await status('')).toBe(200);
 });
 
-it('a cursor that is not of a group of that kind is refused', async () => {
+it('a cursor for another grouping is refused', async () => {
   const { key } = await test.organisation('wonka');
   const sign = await signerOf(test.databaseUrl, 'wonka', 'report');
   const answerTo = async (group_by: string, cursor: string) => {

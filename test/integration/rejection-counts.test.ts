@@ -10,7 +10,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { allowingTriggers, countWaiting, queryDatabase } from '../support/query-database.ts';
 
-/** Rejections are counted by kind as they come and go: whatever happens at the same time, the counts end up right. */
+/** Rejections are counted by kind as they are added and removed. The final counts are right despite concurrent changes. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -38,7 +38,7 @@ async function client(slug: string) {
   };
 }
 
-/** What is counted and what there is, of each kind of which there is either. */
+/** Returns the stored count and the actual number of rejections, by kind. */
 async function kindsOf(organisationId: string) {
   const { rows } = await test.pool.query<{ counted: string; there: string }>(
     `select k.rejections + coalesce(c.rejections, 0) as counted, coalesce(r.rejections, 0) as there
@@ -60,7 +60,7 @@ async function kindsOf(organisationId: string) {
 
 const newLink = (shop_id: string, tag_id: string) => ({ shop_tag_id: randomUUID(), shop_id, tag_id });
 
-it('a rejection that is discarded while a replay gives it another kind is counted nowhere', async () => {
+it('a rejection that is discarded while a replay changes its kind is not counted', async () => {
   const acme = await client('discarded');
   const [shop, tagId] = [newShop(), randomUUID()];
   const [good, bad] = [newLink(shop.shop_id, tagId), newLink(shop.shop_id, randomUUID())];
@@ -68,7 +68,8 @@ it('a rejection that is discarded while a replay gives it another kind is counte
   const { request_id } = (await acme.upload('shop-tags', [bad])).json();
   await acme.upload('shops', [shop]);
   await acme.upload('tags', [{ tag_id: tagId, name: 'x' }]);
-  // The replay has read both, and waits with the good one for another who stores it, and does not.
+  // The replay has read both records. Storing the good record blocks on this transaction, which inserts it and then
+  // rolls back.
   const other = await test.pool.connect();
   await other.query('begin');
   await other.query(
@@ -90,7 +91,7 @@ it('a rejection that is discarded while a replay gives it another kind is counte
 it('two uploads that fail for the same reason do not wait for each other', async () => {
   const acme = await client('side-by-side');
   await acme.upload('tags', [{ tag_id: randomUUID(), name: 7 }]);
-  // As an upload that is under way would have it locked, if it locked it.
+  // Lock the kind, as a pending upload would if it updated the count.
   const other = await test.pool.connect();
   await other.query('begin');
   await other.query(`update rejection_kinds set rejections = rejections where organisation_id = $1`, [
@@ -104,12 +105,12 @@ it('two uploads that fail for the same reason do not wait for each other', async
   other.release();
 });
 
-/** Two roll-ups without a pause get into each other's way more often than they try again. */
+/** Ignores conflicts, because two roll-ups without a pause conflict more often than they are retried. */
 function throwUnlessConflict(error: unknown): void {
   if (!isConflict(error)) throw error;
 }
 
-it('the same failing upload eight times at once is kept once, and each is told the same', async () => {
+it('the same failing upload eight times at once is kept once, and each gets the same answer', async () => {
   const acme = await client('eight');
   const broken = many(20, () => ({ tag_id: randomUUID(), name: 7 }));
   for (let round = 0; round < 3; round++) {
@@ -120,7 +121,7 @@ it('the same failing upload eight times at once is kept once, and each is told t
   }
 });
 
-it('uploads, replays, discards, the purge and the roll-up at the same time leave every count right', {
+it('concurrent uploads, replays, discards, the purge and the roll-up leave every count right', {
   timeout: 300_000,
 }, async () => {
   const acme = await client('busy');
@@ -144,7 +145,7 @@ it('uploads, replays, discards, the purge and the roll-up at the same time leave
     untilOver(() => rollUpCounts(test.pool).catch(throwUnlessConflict)),
     untilOver(() => rollUpCounts(test.pool).catch(throwUnlessConflict)),
     untilOver(async () => {
-      // Some grow old.
+      // Make some rejections expire.
       await test.pool.query(
         `update rejections set rejection_id = overlay(rejection_id::text placing $2 from 1 for 8)::uuid
          where (organisation_id, rejection_id) in (select organisation_id, rejection_id from rejections
@@ -196,7 +197,7 @@ it('an organisation whose records fail in very many ways has a bounded number of
 });
 
 it.each(['record_counts', 'rejection_kinds'])(
-  'no difference is removed where what it is added to in %s is not written',
+  'no difference is removed if its sum in %s is not written',
   async (table) => {
     const { upload, overview, organisationId } = await client(`lost-${randomUUID().slice(0, 8)}`);
     await upload('tags', [{ tag_id: randomUUID(), name: 'vegan' }, { tag_id: randomUUID() }]);

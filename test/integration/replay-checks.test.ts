@@ -10,7 +10,7 @@ import { type Replayed, replayRejections } from '../../src/uploads/replay-reject
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop } from '../support/new-records.ts';
 
-/** A replay checks records in a worker thread, which may take long: it locks nothing meanwhile, and notices what changes. */
+/** A replay checks records in a worker thread. During a slow check, the replay holds no locks and detects changes. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** Does something before each check, such as what others do while it runs. */
+/** Runs an action before each check, to simulate concurrent requests. */
 class InterruptedChecker extends UploadChecker {
   readonly #meanwhile: (() => Promise<void>)[];
 
@@ -45,7 +45,7 @@ async function client(slug: string) {
     async upload(type: string, records: unknown[]): Promise<{ request_id: string }> {
       return this.send('POST', `/v1/data/${type}`, { records });
     },
-    /** The same code as behind the API, with things done while it checks. */
+    /** Runs the same code as the API, with actions that run during the check. */
     replay(...meanwhile: (() => Promise<void>)[]): Promise<Replayed> {
       return this.replayOn(test.pool, ...meanwhile);
     },
@@ -74,7 +74,7 @@ async function client(slug: string) {
         await checker.close();
       }
     },
-    /** Of each kind that has any: how many rejections are counted, and how many exist. */
+    /** Returns the stored count and the actual number of rejections, by kind. */
     async kinds() {
       const { rows } = await test.pool.query<{ fields: string[]; counted: number; existing: number }>(
         `select fields, counted::integer, existing::integer from (
@@ -121,7 +121,7 @@ it('a replay has no transaction and no lock while it checks', async () => {
   expect(countsOf(replayed)).toMatchObject([{ received: 3, created: 3 }]);
 });
 
-it('what another replay stores meanwhile is not stored again', async () => {
+it('a record that another replay stores meanwhile is not stored again', async () => {
   const acme = await client('stored');
   const [shop, tag_id] = [newShop(), randomUUID()];
   await acme.upload(
@@ -137,7 +137,7 @@ it('what another replay stores meanwhile is not stored again', async () => {
   expect(await acme.kinds()).toEqual([]);
 });
 
-it('a rejection to which another replay gives a new kind meanwhile is counted once', async () => {
+it('a rejection whose kind another replay changes meanwhile is counted once', async () => {
   const acme = await client('changed');
   const shop = newShop();
   await acme.upload(
@@ -152,7 +152,7 @@ it('a rejection to which another replay gives a new kind meanwhile is counted on
   expect(await acme.kinds()).toEqual([{ fields: ['tag_id'], counted: 3, existing: 3 }]);
 });
 
-it('what is discarded or uploaded meanwhile is left alone, and all others are tried', async () => {
+it('rejections that are discarded or uploaded meanwhile are left alone, and all others are tried', async () => {
   const acme = await client('left');
   const [shop, tag_id] = [newShop(), randomUUID()];
   const links = many(6, () => newLink(shop.shop_id, tag_id));
@@ -176,7 +176,7 @@ it('what is discarded or uploaded meanwhile is left alone, and all others are tr
   expect(rows).toHaveLength(5);
 });
 
-it('the batch after one that had to be made smaller is as small, and the next one larger again', async () => {
+it('the batch after a reduced one is as small, and the next one larger again', async () => {
   const acme = await client('smaller');
   const [shop, tag_id] = [newShop(), randomUUID()];
   const { recordsPerBatch } = limits;
@@ -210,7 +210,7 @@ it('a batch that is discarded while it is read does not end the replay before th
   expect(countsOf(replayed)).toMatchObject([{ received: 1, created: 1 }]);
 });
 
-/** The pool, with something done once between the search for rejections and the reading of their records. */
+/** Returns a pool that runs an action between finding the rejections and reading their records. */
 function beforeReading(meanwhile: () => Promise<void>): OwnPool {
   let isDone = false;
   return new Proxy(test.pool, {

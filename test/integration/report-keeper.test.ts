@@ -14,7 +14,7 @@ import {
   newReportOrganisation,
 } from '../support/report-organisation.ts';
 
-/** How maintenance counts for the reports: whose, how much at a time, and what it does when that fails. */
+/** Tests how maintenance keeps the reports: for which organisations, how much in each step, and how it handles failures. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -35,7 +35,7 @@ const setReport = (slug: string, recommendations_report: boolean) =>
 it.each([
   { slug: 'aperture', isDropped: false, what: 'while interactions come' },
   { slug: 'vandelay', isDropped: true, what: 'while interactions come and are dropped from the log' },
-])('a walk through the tables ends $what', async ({ slug, isDropped }) => {
+])('a walk of the tables ends $what', async ({ slug, isDropped }) => {
   const one = await newOrganisation(slug);
   const stored = 10;
   for (let minute = 0; minute < stored; minute++) await one.touch(`2026-03-10T11:${10 + minute}:00Z`);
@@ -47,7 +47,7 @@ it.each([
     await one.touch('2026-03-11T11:30:00Z');
     if (isDropped) await forgetChanges(test, one.organisationId);
     else await numberForAll(test.pool);
-    // Two interactions.
+    // The step reads two interactions.
     await keepStep(test.pool, one.organisationId, 1);
   }
   expect(rounds).toBeLessThan(40);
@@ -77,7 +77,7 @@ it('a report that is off is 409 and not counted; once it is on, everything store
     code: 'report_off',
     message: expect.stringContaining('intake-server organisations set-report <slug> on'),
   });
-  // The first day is dropped from the log before the report is switched on.
+  // The first day is dropped from the log before the report is enabled.
   await forgetChanges(test, acme.organisationId);
   await setReport('cyberdyne', true);
   expect((await acme.report()).as_of).toBeNull();
@@ -95,7 +95,7 @@ it('a report that is off is 409 and not counted; once it is on, everything store
   });
 });
 
-it('the lag is the age of the oldest change that is not counted, where the report is on', async () => {
+it('the lag is the age of the oldest uncounted change, of reports that are on', async () => {
   const one = await newOrganisation('monarch');
   const poll = { timeout: 60_000 };
   const lagOnceCounted = async () => {
@@ -114,14 +114,14 @@ it('the lag is the age of the oldest change that is not counted, where the repor
   await expect.poll(lagOnceCounted, poll).toBe(0);
 });
 
-it('while a report walks through the tables, it is behind by all that the log has dropped', async () => {
+it('while a report walks the tables, its lag is the length of the log', async () => {
   const one = await newOrganisation('initech');
   await count(one.organisationId);
   await one.touch('2026-03-10T11:30:00Z');
   const keptMs = logConfig.changesKeptDays * 24 * 3_600_000;
   expect(await lagMs()).toBeLessThan(keptMs);
   await forgetChanges(test, one.organisationId);
-  // About to walk; walking through the interactions; walking through the transactions.
+  // The three states are: before the walk, walking interactions, and walking transactions.
   for (let step = 0; step < 3; step++) {
     expect((await one.report()).as_of).toBeNull();
     expect(await lagMs()).toBe(keptMs);
@@ -158,7 +158,7 @@ it('PostgreSQL ends a statement that takes too long, so its locks do not outlive
   await count(one.organisationId);
 });
 
-// Citus allows no such trigger on a distributed table.
+// Citus does not allow such a trigger on a distributed table.
 it.skipIf(inject('citus') !== null)(
   'a step ends in time, however many of its statements are slow',
   async () => {
@@ -181,7 +181,7 @@ it.skipIf(inject('citus') !== null)(
   },
 );
 
-/** A pool that calls back as the step of an organisation begins. */
+/** Returns a pool that calls back when an organisation's step starts. */
 function watched(onStep: (organisationId: string) => void): Pool {
   const watchedClients = new Set<Client>();
   return {
@@ -200,7 +200,7 @@ function watched(onStep: (organisationId: string) => void): Pool {
   } as unknown as Pool;
 }
 
-it('an organisation whose counting has failed is served after the others, and also if they use up the time', async () => {
+it('an organisation whose last step failed comes after the others, even if they use up the time', async () => {
   const bad = await newOrganisation('failing');
   const good = await Promise.all(['good-1', 'good-2', 'good-3', 'good-4'].map(newOrganisation));
   await test.pool.query(
@@ -238,9 +238,9 @@ it('an organisation whose counting has failed is served after the others, and al
   }
 });
 
-// Citus allows no such trigger on a distributed table.
+// Citus does not allow such a trigger on a distributed table.
 it.skipIf(inject('citus') !== null)(
-  'a lost connection ends the run, and pauses no organisation whose step had not begun',
+  'a lost connection ends the run, and pauses no organisation whose step had not started',
   async () => {
     const all = await Promise.all(['lost-1', 'lost-2', 'lost-3', 'lost-4'].map(newOrganisation));
     for (const { organisationId } of all) await count(organisationId);
@@ -263,7 +263,7 @@ it.skipIf(inject('citus') !== null)(
   },
 );
 
-it('an organisation that cannot be counted pauses, and keeps no other from being counted', async () => {
+it('an organisation that cannot be counted pauses, and does not prevent others from being counted', async () => {
   const bad = await newOrganisation('soylent');
   const good = await newOrganisation('stark');
   for (const one of [bad, good]) await one.touch('2026-03-10T11:30:00Z');
@@ -290,12 +290,12 @@ it('an organisation that cannot be counted pauses, and keeps no other from being
   expect(await touchesOf(bad)).toBe(1);
 });
 
-// Citus allows no such trigger on a distributed table.
+// Citus does not allow such a trigger on a distributed table.
 it.skipIf(inject('citus') !== null)(
-  'an organisation whose step is too large goes on with smaller ones after a pause',
+  'an organisation whose step is too large continues with smaller ones after a pause',
   async () => {
     const tyrell = await newOrganisation('tyrell');
-    // Each in a change of its own: a step is never less than a change.
+    // Add one interaction per change, because a step is never smaller than a change.
     for (let minute = 10; minute < 10 + limits.reportIdsPerStepMin + 20; minute++)
       await tyrell.touch(new Date(Date.parse('2026-03-10T00:00:00Z') + minute * 60_000).toISOString());
     await numberForAll(test.pool);
@@ -317,7 +317,7 @@ it.skipIf(inject('citus') !== null)(
         });
         vi.advanceTimersByTime(limits.reportPauseMsMax);
       }
-      // 10,000, 2,000, 400 and 100 ids.
+      // The steps have 10,000, 2,000, 400 and 100 ids.
       expect(failures).toEqual([1, 2, 3]);
       expect(await touches()).toBe(limits.reportIdsPerStepMin + 20);
     } finally {
@@ -329,7 +329,7 @@ it.skipIf(inject('citus') !== null)(
 
 it('while the process is busy, steps are small', async () => {
   const wayne = await newOrganisation('wayne');
-  // They fit into a step, but not into a small one.
+  // Together, the changes fit into a normal step, but not into a small one.
   const perChange = limits.reportIdsPerBusyStep / 2;
   const changes = 3;
   const touchMany = async (day: number) => {

@@ -10,7 +10,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { type Change, FeedCopy } from '../support/change-feed.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 
-/** Whoever follows the change feed has what is stored, also when interactions have expired. */
+/** Change feed readers have the same interactions as the database, even after some interactions have expired. */
 
 let test: TestApp;
 const days: OldDay[] = [];
@@ -37,7 +37,7 @@ async function newOrganisation() {
 }
 type Organisation = Awaited<ReturnType<typeof newOrganisation>>;
 
-/** One that keeps a copy, page by page. */
+/** A reader that updates its copy page by page. */
 class Follower {
   readonly copy = new FeedCopy();
   readonly seen: Change[] = [];
@@ -65,7 +65,7 @@ class Follower {
     }
   }
 
-  /** Without those that were reported as deleted. */
+  /** Returns the copied ids, except the ones reported as deleted. */
   get ids(): string[] {
     return [...this.copy.records]
       .flatMap(([key, record]) => (record === 'null' ? [] : key.split(' ')[1]!))
@@ -78,11 +78,11 @@ async function storedOf({ get }: Organisation): Promise<string[]> {
   return interactions.map(({ interaction_id }: { interaction_id: string }) => interaction_id).toSorted();
 }
 
-it('a copy equals the data after every cut, whenever it was begun, page by page', async () => {
+it('a copy equals the data after every interruption, whenever it started, page by page', async () => {
   const one = await newOrganisation();
   const other = await newOrganisation();
   for (const day of days) await addInteractions(test.pool, one.organisationId, day, 5);
-  // Somebody keeps every second day, so half of them are dropped and of half the rows are deleted.
+  // Another organisation keeps every second day, so half of the days are dropped, and rows are deleted from the other half.
   for (const day of days.filter((_, at) => at % 2 === 0))
     await addInteractions(test.pool, other.organisationId, day, 2);
   await keep(one.slug, 1);
@@ -97,7 +97,7 @@ it('a copy equals the data after every cut, whenever it was begun, page by page'
     const late = new Follower(one, 4);
     await late.follow();
     expect(late.ids).toEqual(stored);
-    // What has expired was not erased.
+    // Expiry is not reported as an erasure.
     expect(late.seen.filter(({ erased }) => erased)).toEqual([]);
   }
   expect(early.ids).toEqual([]);
@@ -171,7 +171,7 @@ it('entries of other types come in their order, and a stream has the same', asyn
   ).toEqual(expected);
 });
 
-it('an interaction that somebody removed, and that has not expired, is reported as erased', async () => {
+it('an interaction that was removed but has not expired is reported as erased', async () => {
   const one = await newOrganisation();
   const [id] = await addInteractions(
     test.pool,
@@ -187,7 +187,7 @@ it('an interaction that somebody removed, and that has not expired, is reported 
   expect(changes).toMatchObject([{ id, deleted: true, erased: true, record: null }]);
 });
 
-it('a replay stores an interaction whose key is forgotten under a new id, for its day may have expired', async () => {
+it('a replay stores an interaction whose key has expired under a new id, because its day may have expired', async () => {
   const one = await newOrganisation();
   const tag = { tag_id: randomUUID(), name: 'late' };
   const send = (url: string, payload?: object, more: object = {}) =>

@@ -8,7 +8,7 @@ import { rejectionsKept } from '../../src/retention/kept-days.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
-/** What expires holds up no operator, and waits for one where it must. */
+/** Expiry does not delay operators, and waits for their transactions if necessary. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ afterAll(() => test.close());
 
 const by = { actor: 'test' };
 
-it('operators can change organisations while a day is waited for and counted', async () => {
+it('operators can change organisations while a day is locked and counted', async () => {
   const slug = `o-${randomUUID().slice(0, 13)}`;
   const { organisationId } = await test.organisation(slug);
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 1 });
@@ -76,7 +76,7 @@ it('a setting that is being changed is waited for', async () => {
   expect(rows).toHaveLength(ids.length);
 });
 
-it('rejections too expire by a setting of before a restore only when that is confirmed', async () => {
+it('rejections too expire by a setting from before a restore only when that is confirmed', async () => {
   const slug = `o-${randomUUID().slice(0, 13)}`;
   const { organisationId } = await test.organisation(slug);
   await changeOrganisation(test.pool, by, slug, { rejections_kept_days: 3 });
@@ -86,7 +86,7 @@ it('rejections too expire by a setting of before a restore only when that is con
   expect(await rejectionsKept(test.pool)).toEqual(new Map([[3, [organisationId]]]));
 });
 
-it('a retention in the log of before a restore that no operator could have set is not taken over', async () => {
+it('an invalid retention in the log from before a restore is not repeated', async () => {
   const slug = `o-${randomUUID().slice(0, 13)}`;
   await test.organisation(slug);
   const entry = (audit_id: string, details: object) => ({

@@ -17,19 +17,19 @@ import { addInteractions, addOldDay, type OldDay } from '../support/old-interact
 import { addOldWeek } from '../support/old-week.ts';
 import { countReport, newReportOrganisation } from '../support/report-organisation.ts';
 
-/** What an organisation no longer keeps is deleted, and nothing else. */
+/** Expiry deletes only an organisation's expired data. */
 
 let test: TestApp;
-/** With the rights of the serving role. */
+/** A pool with the serving role's privileges. */
 let serving: OwnPool;
-/** By days ago. */
+/** The past days, by number of days ago. */
 const days = new Map<number, OldDay>();
 beforeAll(async () => {
   test = await createTestApp();
   serving = createPool(readConfig({ DATABASE_URL: servingUrl(test.databaseUrl) }), () => {});
 });
 beforeEach(async () => {
-  // Each test has the days of its own, which others may have dropped.
+  // Each test creates its own days, because other tests may have dropped them.
   await test.pool.query('update organisations set interactions_kept_days = null');
   for (const { name } of days.values()) {
     await test.pool.query(`drop table if exists ${name}`);
@@ -72,11 +72,12 @@ async function isThere({ name }: OldDay): Promise<boolean> {
   return rows.length === 1;
 }
 
-it('what remains of 100 organisations with different settings is what each of them keeps, day after day', async () => {
+it('each of 100 organisations with different settings has exactly what it keeps, day after day', async () => {
   const kept = () => (Math.random() < 0.2 ? null : 1 + Math.floor(Math.random() * 8));
   const organisations = await Promise.all(
     many(100, async (at) => {
-      // The operators of some do not change their minds. Only these have interactions in the oldest days, which are dropped.
+      // The settings of the first 20 organisations never change. Only those organisations have interactions on the oldest
+      // days, so the oldest days are dropped.
       const isSteady = at < 20;
       const interactions_kept_days = isSteady ? 1 + (at % 5) : kept();
       const made = await newOrganisation({ interactions_kept_days });
@@ -133,7 +134,7 @@ it('a day that one organisation keeps stays, without the rows of the others', as
   expect(await Promise.all([12, 11, 10, 7].map((ago) => isThere(day(ago))))).toEqual([
     false,
     true,
-    // Nobody has rows in it.
+    // No organisation has rows on this day.
     false,
     true,
   ]);
@@ -167,7 +168,7 @@ it('a day is not dropped under a transaction that writes to it', async () => {
   expect(await isThere(day(9))).toBe(true);
 });
 
-it('a day that was detached by a process that was killed then is dropped by the next run', async () => {
+it('a day that was detached by a killed process is dropped by the next run', async () => {
   const { organisationId } = await newOrganisation({ interactions_kept_days: 1 });
   await addInteractions(test.pool, organisationId, day(9), 2);
   const { name, startMs } = day(9);
@@ -182,7 +183,7 @@ it('a day that was detached by a process that was killed then is dropped by the 
   expect([await isThere(detached), await countOf(organisationId)]).toEqual([false, 0]);
 });
 
-it('the last two days are never dropped, and are made again with nothing in them otherwise', async () => {
+it('the last two days are never dropped; otherwise they would be created again empty', async () => {
   const { organisationId } = await newOrganisation({ interactions_kept_days: 1 });
   const recent = { startMs: Math.floor(Date.now() / dayMs - 2) * dayMs };
   await addInteractions(test.pool, organisationId, recent, 4);
@@ -227,7 +228,7 @@ it('a step that is rolled back changes nothing, and the next one continues', asy
 
 const randomEntry = () => `${uuidFloor(Date.now()).slice(0, 14)}7${randomUUID().slice(15)}`;
 
-it('more interactions of one millisecond than a step takes go together', async () => {
+it('more interactions of one millisecond than fit into a step are deleted together', async () => {
   const { organisationId } = await newOrganisation({ interactions_kept_days: 2 });
   await addInteractions(test.pool, organisationId, day(5), 60, (at) => Math.floor(at / 30) * 7);
   await serving.query('select begin_expiry(null)');
@@ -243,19 +244,19 @@ it('more interactions of one millisecond than a step takes go together', async (
   expect([...new Set(left)]).toEqual([60, 30, 0]);
 });
 
-it('two processes at the same time delete everything once', async () => {
+it('two concurrent processes delete everything once', async () => {
   const one = await newOrganisation({ interactions_kept_days: 2 });
   const keeper = await newOrganisation();
   for (const ago of [7, 6, 5, 4]) await addInteractions(test.pool, one.organisationId, day(ago), 50);
   await addInteractions(test.pool, keeper.organisationId, day(6), 5);
-  // A day that both want to drop is locked by one of them.
+  // A process fails if another process has locked the day that it tries to drop.
   await Promise.allSettled(many(3, () => expireRows(serving)));
   await expireRows(serving);
   expect(await storedOf(one.organisationId)).toEqual([]);
   expect([await countOf(one.organisationId), await countOf(keeper.organisationId)]).toEqual([0, 5]);
 });
 
-it('a retention that was switched off or prolonged meanwhile deletes nothing more', async () => {
+it('a retention that was switched off or extended meanwhile deletes nothing more', async () => {
   const [off, longer] = await Promise.all(many(2, () => newOrganisation({ interactions_kept_days: 2 })));
   const kept: string[][] = [];
   for (const { organisationId } of [off!, longer!])
@@ -271,7 +272,7 @@ it('a retention that was switched off or prolonged meanwhile deletes nothing mor
   expect(await storedOf(off!.organisationId)).toEqual(kept[0]);
 });
 
-it('the service can make nothing expire before its time', async () => {
+it('the service cannot make anything expire too early', async () => {
   const { organisationId } = await newOrganisation({ interactions_kept_days: 11 });
   const ids = await addInteractions(test.pool, organisationId, day(9), 1);
   const future = new Date(Date.now() + dayMs);
@@ -298,7 +299,7 @@ it('the service can make nothing expire before its time', async () => {
   expect(await storedOf(organisationId)).toEqual(ids);
 });
 
-it('organisations with nothing to delete are not asked one by one', async () => {
+it('organisations with nothing to delete are not queried one by one', async () => {
   await test.pool.query(
     `insert into organisations (organisation_id, slug, name, interactions_kept_days, receipts_kept_days)
      select gen_random_uuid(), 'many-' || n, 'many', 1 + n % 8, 10 from generate_series(1, 3000) n`,
@@ -312,7 +313,7 @@ it('organisations with nothing to delete are not asked one by one', async () => 
     },
   });
   await expireRows(counting);
-  // Among them are those of days without rows, which are dropped.
+  // This includes the statements for empty days, which are dropped.
   expect(sent).toBeLessThan(40);
   const { rows } = await test.pool.query(
     `select from retention_progress where deleted_below < expired_below and organisation_id in (
@@ -328,7 +329,7 @@ it('the report keeps its figures', async () => {
   await touch('2026-03-10T11:00:00Z');
   await countReport(test, organisationId);
   const before = await report();
-  // As if it had been received on that day.
+  // Change the id as if the interaction had been received on that day.
   await test.pool.query('update interactions set interaction_id = $2 where organisation_id = $1', [
     organisationId,
     uuidFloor(day(8).startMs),
@@ -342,7 +343,7 @@ it('the report keeps its figures', async () => {
   expect(JSON.stringify(before.total)).toContain('"touches":1');
 });
 
-it('receipts of an organisation go with their answers after its own days, and those of others stay', async () => {
+it('receipts of an organisation are deleted with their answers after its own days, and other receipts stay', async () => {
   const one = await newOrganisation({ receipts_kept_days: 20 });
   const other = await newOrganisation();
   const receiptsOf = async (organisationId: string) => {
@@ -369,7 +370,7 @@ it('receipts of an organisation go with their answers after its own days, and th
   expect(gone.statusCode).toBe(404);
 });
 
-it('rejections of an organisation go after its own days, and are counted no longer', async () => {
+it('rejections of an organisation are deleted after its own days, and no longer counted', async () => {
   const [one, other] = [await newOrganisation({ rejections_kept_days: 4 }), await newOrganisation()];
   for (const { key, organisationId } of [one, other]) {
     const headers = { authorization: `Bearer ${key}` };

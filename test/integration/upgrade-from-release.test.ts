@@ -7,13 +7,13 @@ import { startBuiltServer } from '../support/built-server.ts';
 import { createReleasedDatabase, releases } from '../support/database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** The ids in the databases that are kept of each release. */
+/** The ids in each release's stored database. */
 const shop_id = 'a0000000-0000-4000-8000-000000000001';
 const customer_id = 'c0000000-0000-4000-8000-000000000001';
 const transaction_id = 'd0000000-0000-4000-8000-000000000001';
 
 it.each(releases)(
-  'a database of %s is upgraded: its key works, its data is served and referred to',
+  'a database of %s is upgraded: its key works, its data is served and can be referenced',
   async (release) => {
     const { databaseUrl, key } = await createReleasedDatabase(release);
     expect(await runCommand(['migrate'], { DATABASE_URL: databaseUrl })).toMatchObject({

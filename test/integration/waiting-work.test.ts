@@ -15,7 +15,7 @@ import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
-/** What the leader counts of the work that it does in steps, with the rights of the role that serves. */
+/** Tests the leader's metrics for pending work, measured with the serving role's privileges. */
 
 let test: TestApp;
 let serving: OwnPool;
@@ -45,14 +45,14 @@ async function count(): Promise<Work> {
   return counted;
 }
 
-/** To the minute: a machine may stop for seconds. */
+/** Compares with a precision of a minute, because a machine may stall for seconds. */
 const about = (seconds: number) => expect.closeTo(seconds / 60, 0);
 async function ageOf(work: string) {
   const { waiting, oldestSeconds } = (await count())[work] ?? nothing;
   return { waiting, minutes: oldestSeconds / 60 };
 }
 
-/** A UUIDv7 of a day ago. */
+/** Returns a UUIDv7 from a day ago. */
 function oldId(): string {
   const hex = (Date.now() - daySeconds * 1_000).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}${randomUUIDv7().slice(13)}`;
@@ -66,6 +66,7 @@ async function newOrganisation() {
 it('without work, every kind is reported as 0', async () => {
   expect(await count()).toEqual({
     erasures: nothing,
+    'lake erasures': nothing,
     'access requests': nothing,
     retention: nothing,
     removals: nothing,
@@ -112,18 +113,18 @@ it.each([
     .toEqual(nothing);
 });
 
-it('expired data counts from the run that found it until it is deleted, and not once it is kept for good', async () => {
+it('expired data counts from the run that found it until it is deleted, and not if it is kept for good', async () => {
   const { slug, organisationId } = await newOrganisation();
   const old = await addOldDay(test.pool, 5);
   await addInteractions(test.pool, organisationId, old, 3);
-  // Somebody keeps the day, so it is not dropped.
+  // Another organisation keeps the day, so the day is not dropped.
   await addInteractions(test.pool, (await newOrganisation()).organisationId, old, 1);
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });
   expect((await count()).retention).toEqual(nothing);
   expect(await expireRows(serving, undefined, null, -1)).toBe('more');
   expect(await ageOf('retention')).toEqual({ waiting: 1, minutes: about(0) });
   await test.pool.query(`update retention_progress set waiting_since = now() - interval '1 day'`);
-  // More expires meanwhile.
+  // More interactions expire in the meantime.
   await test.pool.query(`update retention_progress set expired_below = '${oldId()}'`);
   expect(await expireRows(serving, undefined, null, -1)).toBe('more');
   expect(await ageOf('retention')).toEqual({ waiting: 1, minutes: about(daySeconds) });
@@ -132,7 +133,7 @@ it('expired data counts from the run that found it until it is deleted, and not 
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });
   expect(await expireRows(serving)).toBe('all');
   expect((await count()).retention).toEqual(nothing);
-  // The next day it waits anew.
+  // On the next day, work is pending again.
   await test.pool.query(`update retention_progress set expired_below = $1, deleted_below = $1`, [oldId()]);
   await expireRows(serving, undefined, null, -1);
   const { rows } = await test.pool.query(
@@ -141,7 +142,7 @@ it('expired data counts from the run that found it until it is deleted, and not 
   expect(rows).toEqual([]);
 });
 
-it('a removal counts from when it could begin, and then from its last step; retention adds nothing to it', {
+it('a removal counts from when it could start, and then from its last step; retention adds nothing to it', {
   timeout: 300_000,
 }, async () => {
   const { slug, organisationId } = await newOrganisation();

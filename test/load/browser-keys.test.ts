@@ -13,8 +13,8 @@ import { type Nginx, nginxIsInstalled, startNginx } from '../support/nginx.ts';
 import { residentMegabytes } from '../support/process-state.ts';
 
 /**
- * Visitors who misuse a browser key: 3,000 requests from one address, and guessed students. That the number of addresses in
- * memory is bounded is tried in src/keys/bounded-limiter.test.ts.
+ * Tests visitors who misuse a browser key by sending 3,000 requests from one address, or by guessing students.
+ * src/admission/bounded-limiter.test.ts tests how many addresses are kept in memory.
  */
 
 const origin = 'https://shop.example';
@@ -57,7 +57,7 @@ const seen = (fields: object = {}) =>
     ...fields,
   });
 
-/** The status, and how long it took from when all was sent. */
+/** Returns the status, and the time since the request was sent. */
 async function record(address: string, body = seen(), with_ = key): Promise<{ status: number; ms: number }> {
   const headers = {
     authorization: `Bearer ${with_}`,
@@ -75,7 +75,7 @@ async function record(address: string, body = seen(), with_ = key): Promise<{ st
   return { status: answer.statusCode ?? 0, ms: performance.now() - beganMs };
 }
 
-/** Sends them all, 50 at a time: how many got each status. */
+/** Sends all requests, 50 at a time, and returns how many got each status. */
 async function flood(address: string): Promise<Map<number, number>> {
   const statuses = new Map<number, number>();
   let next = 0;
@@ -90,7 +90,7 @@ async function flood(address: string): Promise<Map<number, number>> {
   return statuses;
 }
 
-it('3,000 requests from one address are bounded by its limit; others are served meanwhile', {
+it('3,000 requests from one address are limited; others are served meanwhile', {
   timeout: 300_000,
 }, async () => {
   const beganMs = performance.now();
@@ -116,7 +116,7 @@ it('3,000 requests from one address are bounded by its limit; others are served 
   expect(others).toEqual(many(5, () => [202, 201]).flat());
 });
 
-it('the time of an answer does not show whether the student exists', { timeout: 300_000 }, async () => {
+it('the time of an answer does not reveal whether the student exists', { timeout: 300_000 }, async () => {
   const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!;
   const times: Record<'existing' | 'absent', number[]> = { existing: [], absent: [] };
   const ask = async (kind: 'existing' | 'absent', address: string) => {
@@ -130,7 +130,7 @@ it('the time of an answer does not show whether the student exists', { timeout: 
   const [existing, absent] = [median(times.existing), median(times.absent)];
   console.log(`medians: existing ${existing.toFixed(1)} ms, absent ${absent.toFixed(1)} ms`);
   expect(Math.min(...times.existing, ...times.absent)).toBeGreaterThan(95);
-  // In steps of a tenth of a second both are answered after the same number, give or take what the network takes.
+  // Each response is delayed to the next tenth of a second, so apart from the network, both kinds take the same time.
   expect(Math.abs(existing - absent)).toBeLessThan(20);
 });
 
@@ -160,7 +160,7 @@ async function expectServedBehind({ url, ca }: Nginx): Promise<void> {
   };
   const preflight = await send('127.0.0.1', 'OPTIONS', { 'access-control-request-method': 'POST' });
   expect([preflight.statusCode, preflight.headers['access-control-max-age']]).toEqual([204, '7200']);
-  // What a visitor says about its own address does not count.
+  // The address that a visitor claims to have is ignored.
   const authorization = `Bearer ${key}`;
   const spoofed = many(2 * perSecond + 20, (at) =>
     send('127.0.0.2', 'POST', { authorization, 'x-forwarded-for': `192.0.2.${at}` }),

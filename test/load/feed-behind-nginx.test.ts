@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag waiting
 
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
@@ -12,10 +13,10 @@ import { expectInTime, type Timed } from '../support/in-time.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { type Nginx, nginxIsInstalled, startNginx } from '../support/nginx.ts';
 
-/** A stream of changes through nginx with the configuration in deploy/: it must hold nothing back. */
+/** Streams changes through nginx with the configuration in deploy/, which must not buffer anything. */
 
 const promisedMs = 1_000;
-/** Long enough for a slow machine; a proxy that buffers takes minutes to fill its first buffer. */
+/** This timeout is long enough for a slow machine. A buffering proxy would take minutes to fill its first buffer. */
 const waitMs = 30_000;
 
 let server: BuiltServer;
@@ -77,7 +78,7 @@ it.skipIf(!nginxIsInstalled).each([
   ['HTTP/2', openHttp2],
 ])('over %s the headers, the first line and each change arrive within a second', async (_what, open) => {
   const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
-  // Straight to the service, which takes nothing that was not sent over HTTPS.
+  // This client connects to the service directly, which only accepts requests that claim to come over HTTPS.
   const https = { 'x-forwarded-proto': 'https' };
   const api = apiOf(server.url, key);
   await expectInTime(async () => {
@@ -91,7 +92,7 @@ it.skipIf(!nginxIsInstalled).each([
       expect(Object.keys(JSON.parse(first.value!))).toEqual(['cursor']);
       const tag = newTag();
       expect((await api.post('/v1/data/tags', { records: [tag] }, https)).status).toBe(200);
-      // Between the upload and its change there may be a heartbeat.
+      // A heartbeat may arrive between the upload and its change.
       const change = async () => {
         for (;;) {
           const { value } = await lines.next();

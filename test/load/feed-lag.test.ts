@@ -8,8 +8,8 @@ import { expectInTime } from '../support/in-time.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 
 /**
- * What is stored reaches all who read the stream within a second, while much is uploaded. How much later it is where as much
- * is uploaded as the service can store, `npm run bench -- feed` measures.
+ * Stored changes must reach all readers of the stream within a second during heavy uploads. To measure the lag when
+ * uploads saturate the service, run `npm run bench -- feed`.
  */
 
 const promisedMs = 1_000;
@@ -28,13 +28,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Shops that change with every upload: made once, for making them is no work of the service. */
+/** Shops that change with every upload. They are built once, because building them is not part of the service's work. */
 const bodies = many(uploaders, () => {
   const body = JSON.stringify({ records: many(recordsPerUpload, () => newShop({ name: 'VERSION' })) });
   return ['one', 'other'].map((name) => Buffer.from(body.replaceAll('VERSION', name)));
 });
 
-/** Returns how many uploads it has sent. */
+/** Uploads until `isOver` returns true, and returns the number of uploads. */
 async function uploadUntil(isOver: () => boolean, versions: readonly Buffer[]): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const beganMs = performance.now();
@@ -43,7 +43,7 @@ async function uploadUntil(isOver: () => boolean, versions: readonly Buffer[]): 
     if (isOver()) return count;
     const body = versions[count % versions.length]!;
     const answer = await fetch(`${server.url}/v1/data/shops`, { method: 'POST', headers, body });
-    // On a machine that stops for seconds one may be 503.
+    // If the machine stalls for seconds, an upload may get a 503.
     if (answer.status !== 503) expect(answer.status).toBe(200);
     await answer.arrayBuffer();
   }
@@ -52,13 +52,13 @@ async function uploadUntil(isOver: () => boolean, versions: readonly Buffer[]): 
 const tagBegins = Buffer.from('"type":"tags","id":"');
 const tagBytes = tagBegins.length + 36;
 
-/** A cursor behind all that is stored. */
+/** Returns a cursor after all stored changes. */
 async function cursorNow(): Promise<string> {
   const exported = await apiOf(server.url, key).get('/user-interactions', { accept: 'application/x-ndjson' });
   return exported.headers.get('changes-cursor') ?? '';
 }
 
-/** Reads the stream and tells of every tag in it. It parses no line, which would cost more than to send it. */
+/** Reads the stream and reports every tag in it, without parsing lines, because that would cost more than sending them. */
 async function follow(after: string, signal: AbortSignal, onTag: (id: string) => void): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
   const { body } = await fetch(`${server.url}/v1/changes?after=${after}`, { headers, signal });
@@ -75,7 +75,7 @@ async function follow(after: string, signal: AbortSignal, onTag: (id: string) =>
   }
 }
 
-/** The 99th percentile of the time from the answer to an upload of one tag until a reader has it. */
+/** Returns the 99th percentile of the time between the response to a one-tag upload and the tag's arrival at a reader. */
 async function measureLag(): Promise<number> {
   const answered = new Map<string, number>();
   const arrived = many(readers, () => new Map<string, number>());
@@ -104,7 +104,7 @@ async function measureLag(): Promise<number> {
     .toSorted((a, b) => a - b);
   const p99Ms = lags[Math.ceil(lags.length * 0.99) - 1]!;
   console.log(
-    `p50 ${lags[Math.floor(lags.length / 2)]!.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms, beside ${uploads} uploads of ${recordsPerUpload}`,
+    `p50 ${lags[Math.floor(lags.length / 2)]!.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms, during ${uploads} uploads of ${recordsPerUpload}`,
   );
   return p99Ms;
 }

@@ -19,12 +19,12 @@ import { queryDatabase } from '../support/query-database.ts';
 import { rawPost } from '../support/raw-http.ts';
 
 /**
- * Hostile requests of each kind, sixteen at once, against a process with a small heap. Meanwhile the process reports that
- * it is alive, and the uploads of another organisation are as fast as ever.
+ * Sends sixteen concurrent malicious requests of each kind to a process with a small heap. In the meantime, the process
+ * must respond, and another organisation's uploads must be as fast as ever.
  */
-/** All at once: what one kind leaves behind in memory meets the next. */
+/** All attacks run on the same process, so that the memory left by one kind affects the next. */
 const attacks = Number(process.env.ATTACKS ?? 16);
-/** Four replays of all of them take turns, for as long as they last. */
+/** The number of stored rejections, which four clients replay at the same time. */
 const rejections = attacks < 1_000 ? 10_000 : 100_000;
 const heapMb = 512;
 const liveMsMax = 250;
@@ -60,7 +60,7 @@ interface Answered {
   readonly ms: number;
 }
 
-/** Runs `work` while a neighbour uploads ten records at a time and somebody asks whether the process is alive. */
+/** Runs `work` while a neighbour uploads ten records at a time and the liveness probe is polled. */
 async function watch(work: () => Promise<unknown>): Promise<{ uploads: Answered[]; probes: Answered[] }> {
   let isOver = false;
   const repeat = async (ask: () => Promise<Answered>) => {
@@ -93,7 +93,7 @@ async function attack(name: string, request: Buffer, more: Partial<Attack> = {})
   return statuses;
 }
 
-/** What must hold of everyone else while one organisation does its worst. */
+/** Checks that other organisations are not affected while one organisation misbehaves. */
 async function expectUnharmed(name: string, work: () => Promise<unknown>): Promise<void> {
   await expectInTime(async () => {
     const { uploads, probes } = await watch(work);
@@ -112,7 +112,10 @@ async function expectUnharmed(name: string, work: () => Promise<unknown>): Promi
   });
 }
 
-/** 429 and 503 say that it waited for others of its own; the answer proper must be there as well. */
+/**
+ * Checks that all statuses are allowed, and that at least one of `allowed` occurs. Requests that had to wait for the
+ * attacker's other requests may also get 429 or 503.
+ */
 function expectStatuses(statuses: Attacked, allowed: readonly number[]): void {
   const met = Object.keys(statuses).map(Number);
   expect(met.filter((status) => ![...allowed, 429, 503].includes(status))).toEqual([]);
@@ -137,7 +140,7 @@ function get(path: string): Buffer {
   return Buffer.from(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${hostile}\r\n\r\n`);
 }
 
-/** Eleven million empty objects: 32 MB, of which 32 KB are left when it is compressed. */
+/** Returns eleven million empty objects, which are 32 MB, or 32 KB compressed. */
 const empties = () => `${'{},'.repeat(11_000_000)}{}`;
 const records = (all: readonly unknown[]) => JSON.stringify({ records: all });
 
@@ -153,7 +156,7 @@ it.each<[string, number[], () => Buffer]>([
     () => compressed('/v1/data/tags', `{"records":[${empties()}]}`),
   ],
   [
-    'an upload with millions of objects beside its records',
+    'an upload with millions of objects next to its records',
     [400],
     () => compressed('/v1/data/tags', `{"x":[${empties()}],"records":[${JSON.stringify(newTag())}]}`),
   ],
@@ -163,7 +166,7 @@ it.each<[string, number[], () => Buffer]>([
     () => compressed('/v1/data/tags', records([newTag()]).replace('}', `,"x":[${empties()}]}`)),
   ],
   [
-    'records of which each has as many objects as it can',
+    'records with as many objects as possible',
     [207],
     () => {
       const full = JSON.stringify({ ...newTag(), x: [] }).replace('[]', `[${'{},'.repeat(21_000)}{}]`);
@@ -240,16 +243,17 @@ it('summaries and replays of a great many rejections', { timeout: 400_000 }, asy
   });
 });
 
-it('pages that nobody reads', { timeout: 400_000 }, async () => {
+it('unread pages', { timeout: 400_000 }, async () => {
   const { databaseUrl: DATABASE_URL } = server;
   await server.stop();
-  // With room to spare, V8 leaves garbage where it is. A heap of 512 MB bounds that, and could not hold the 1,600 MB of all pages.
+  // With plenty of memory, V8 does not collect garbage. A 512 MB heap limits the garbage, and is too small for all
+  // pages (1,600 MB).
   server = await startBuiltServer({
     DATABASE_URL,
     NODE_OPTIONS: '--max-old-space-size=512',
     BYTES_IN_FLIGHT_MAX: String(64 * 2 ** 20),
   });
-  // Of the records that failed above a page has 4 MB.
+  // Each page contains records that failed in the test above, and is 4 MB large.
   const first = await exchange(`${server.url}/v1/rejections?code=wrong_type&limit=1000`, {
     agent,
     key: hostile,
@@ -267,6 +271,6 @@ it('pages that nobody reads', { timeout: 400_000 }, async () => {
   });
   const growthMb = residentMegabytes(server.process.pid, 'VmHWM') - before;
   console.log(`400 unread pages take ${growthMb.toFixed(0)} MB`);
-  // What an organisation may have in flight, what it takes to make a few pages, and garbage.
+  // The limit covers the organisation's bytes in flight, the memory for building a few pages, and garbage.
   expect(growthMb).toBeLessThan(800);
 });

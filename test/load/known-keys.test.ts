@@ -8,7 +8,7 @@ import { KnownKeys } from '../../src/keys/known-keys.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { expectInTime } from '../support/in-time.ts';
 
-/** What a key costs a request. */
+/** Measures the cost of checking a key, per request. */
 
 let test: TestApp;
 beforeAll(async () => {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-it('a key that is known adds less than 20 microseconds to a request', async () => {
+it('a cached key adds less than 20 microseconds to a request', async () => {
   const { key } = await test.organisation('fast');
   const keys = new KnownKeys(test.pool);
   let isAnswered = false;
@@ -31,7 +31,7 @@ it('a key that is known adds less than 20 microseconds to a request', async () =
   const ask = () => authenticate(keys, failedKeys, { authorization: `Bearer ${key}`, address: '127.0.0.1' });
   for (let use = 0; use < 5_000; use++) await ask();
   const uses = 5_000;
-  // Another on the same core makes some of them slower, and none faster.
+  // Other load on the same core can only make an attempt slower.
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 10; round++) {
     const before = process.threadCpuUsage();
@@ -44,7 +44,7 @@ it('a key that is known adds less than 20 microseconds to a request', async () =
   await stop();
 });
 
-it('5,000 requests that may not have their key looked up keep another address waiting for less than 2 s', async () => {
+it('5,000 requests whose key may not be looked up delay another address by less than 2 s', async () => {
   const { key } = await test.organisation('shared-look-up');
   const msWaited = async () => {
     const keys = new KnownKeys(test.pool);

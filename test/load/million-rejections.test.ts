@@ -11,9 +11,9 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * An organisation with a million rejections of one type (MANY_REJECTIONS; a fifth of that unless it is set): whatever is asked
- * about them is answered within half a second, and uploads of that type are at least 0.9 as fast as those of an organisation
- * that has none. So are those of an organisation with a thousand.
+ * Tests an organisation with a million rejections of one type (MANY_REJECTIONS, by default 200,000). Every query about
+ * them must be answered within half a second, and uploads of that type must be at least 0.9 times as fast as without
+ * rejections. The same applies to an organisation with a thousand rejections.
  */
 const rejections = Number(process.env.MANY_REJECTIONS ?? 200_000);
 const sizes: Readonly<Record<string, number>> = { empty: 0, thousand: 1_000, full: rejections };
@@ -21,7 +21,7 @@ const slugs = Object.keys(sizes);
 const answerMsMax = 500;
 const shareMin = 0.9;
 const rounds = 20;
-/** Enough that somebody else's seconds on a shared machine do not move the median. */
+/** The maximum number of rounds. With this many, other load on the machine does not affect the median. */
 const roundsMax = 10 * rounds;
 
 let server: BuiltServer;
@@ -35,7 +35,7 @@ beforeAll(async () => {
     keys[slug] = await server.createKey(slug);
     expect((await upload(slug, 'shops', [shop])).status).toBe(200);
   }
-  // Nobody has counted the rows yet: the plans must not depend on it.
+  // Turn off autovacuum, so that the tables have no statistics yet. Plans must not depend on statistics.
   for (const table of ['rejections', 'rejection_kinds'])
     await ask(`alter table ${table} set (autovacuum_enabled = off)`);
   await fillRejections(server.databaseUrl, sizes);
@@ -130,7 +130,7 @@ it('a summary, the overview and every page of the list take less than half a sec
 it('a replay of a few takes less than half a second', async () => {
   let at = 0;
   await expectInTime(async () => {
-    // Each time of others: what was replayed is not as it was.
+    // Use different rejections each time, because a replay changes them.
     at++;
     const filter = `request_id=${await md5Uuid(`request ${at}`)}&field=field${at}`;
     const { status, ms, body } = await exchange(`${server.url}/v1/rejections/replay?${filter}`, {
@@ -159,7 +159,7 @@ async function uploadToEach(times: Times, round: number): Promise<void> {
   }
 }
 
-it('uploads are at least 0.9 as fast as those of an organisation without rejections', {
+it('uploads are at least 0.9 as fast as for an organisation without rejections', {
   timeout: 600_000,
 }, async () => {
   for (let round = 0; round < 5; round++) await uploadToEach(noTimes(), round);
@@ -170,12 +170,12 @@ it('uploads are at least 0.9 as fast as those of an organisation without rejecti
     await uploadToEach(times, round);
   for (const slug of slugs) {
     const ms = median(times[slug] as number[]).toFixed(1);
-    console.log(`1,000 new records beside ${sizes[slug]} rejections: ${ms} ms, ${shareOf(slug).toFixed(2)}`);
+    console.log(`1,000 new records with ${sizes[slug]} rejections: ${ms} ms, ${shareOf(slug).toFixed(2)}`);
   }
   for (const slug of slugs) expect([slug, shareOf(slug) >= shareMin]).toEqual([slug, true]);
 });
 
-it('a record that was rejected and is sent again, good, is rejected no longer', async () => {
+it('a rejected record that is sent again, corrected, is no longer rejected', async () => {
   const records = many(1_000, (at) =>
     newTransaction(shop.shop_id, at < 10 ? { transaction_id: recordId((at * rejections) / 10) } : {}),
   );
@@ -184,7 +184,7 @@ it('a record that was rejected and is sent again, good, is rejected no longer', 
   expect(await openRejections()).toBe(before - 10);
 });
 
-/** As `fillRejections` makes it. */
+/** Returns the record id that `fillRejections` uses for this row number. */
 function recordId(at: number): string {
   const hash = createHash('md5').update(`record ${at}`).digest('hex');
   return hash.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

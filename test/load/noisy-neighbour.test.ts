@@ -10,11 +10,11 @@ import { exchange } from '../support/exchange.ts';
 import { takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newTag } from '../support/new-records.ts';
 
-/** An organisation that sends ten times what it may does not slow another down. */
+/** An organisation that sends ten times its limit does not slow down another organisation. */
 
-/** Short and many, alone and beside in turn: what else the machine does falls on both alike. */
+/** There are many short rounds, alternately with and without noise, so that other load affects both alike. */
 const rounds = 5;
-/** Somebody else's seconds on a shared machine may fall on one side alone; over more rounds they do not move the median. */
+/** Other load may affect only the rounds with or without noise. With more rounds, it does not affect the median. */
 const roundsMax = 11 * rounds;
 const roundMs = 1_000;
 const quietPerSecond = 100;
@@ -45,7 +45,7 @@ afterAll(async () => {
 
 const url = () => `${server.url}/v1/data/tags`;
 
-/** Uploads at a steady rate for a round, whatever the answers are; the 99th percentile of how long they took. */
+/** Uploads at a steady rate for a round, whatever the responses are. Returns the 99th percentile of the durations. */
 async function p99Alone(): Promise<number> {
   const uploads: ReturnType<typeof exchange>[] = [];
   const began = performance.now();
@@ -88,7 +88,7 @@ it('the 99th percentile of its neighbour at most doubles', { timeout: 600_000 },
   await expect.poll(policy).toBe(`"requests";q=${2 * noisyLimit};w=2`);
   const [alone, beside]: [number[], number[]] = [[], []];
   const noise = newNoise();
-  // The first uploads of a process are slow in any company.
+  // A process's first uploads are always slow.
   for (let round = 0; round < 3; round++) await p99Beside(newNoise());
   const shareTaken = watchOthers();
   const isDoubled = () => median(beside) > 2 * median(alone);
@@ -97,8 +97,8 @@ it('the 99th percentile of its neighbour at most doubles', { timeout: 600_000 },
     beside.push(await p99Beside(noise));
   }
   const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(1)).join(', ');
-  console.log(`p99 alone: ${shown(alone)} ms; beside noise: ${shown(beside)} ms`, noise);
-  // The sender gives way to everyone, so it falls behind where the machine is slow: half of ten times is noise as well.
+  console.log(`p99 alone: ${shown(alone)} ms; with noise: ${shown(beside)} ms`, noise);
+  // The sender has the lowest priority, so it falls behind on a slow machine. Five times the limit is still noise.
   const sentMin = (5 * noisyLimit * noise.ms) / 1_000;
   if ((noise.sent <= sentMin || isDoubled()) && shareTaken() > takenMax)
     return console.log('noise needs a machine of which others take less');

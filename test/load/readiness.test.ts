@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag waiting
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,12 +15,12 @@ import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
 
-/** `/health/ready` tells the truth about the database, in time, whatever PostgreSQL or the uploads are at. */
+/** `/health/ready` reports the database's state correctly and in time, whatever PostgreSQL or the uploads are doing. */
 
 const promisedMs = 2_000;
-/** An answer may be this old. */
+/** The maximum age of a cached response. */
 const reusedMs = 1_000;
-/** Uploads that wait for so long have stalled. */
+/** An upload that has waited for this long counts as stalled. */
 const stalledMs = 8_000;
 
 async function ask(url: string) {
@@ -28,7 +29,7 @@ async function ask(url: string) {
   return { ...answer, ms: performance.now() - began };
 }
 
-describe('a PostgreSQL that has stopped answering', () => {
+describe('a PostgreSQL that has stopped responding', () => {
   let postgres: FreezablePostgres;
   let server: AdminServer;
   beforeAll(async () => {
@@ -47,7 +48,7 @@ describe('a PostgreSQL that has stopped answering', () => {
     for (const url of both()) await expect.poll(async () => (await ask(url)).status).toBe(200);
   };
 
-  it('is 503 within 2 s, again and again, and 200 by itself once it answers', async () => {
+  it('is 503 within 2 s, repeatedly, and 200 on its own once it responds', async () => {
     await untilReady();
     onTestFinished(() => postgres.thaw());
     postgres.freeze();
@@ -63,11 +64,11 @@ describe('a PostgreSQL that has stopped answering', () => {
     await untilReady();
   });
 
-  it('keeps nobody waiting who asks at the same time', async () => {
+  it('delays no concurrent caller', async () => {
     await expectInTime(async () => {
       await untilReady();
       postgres.freeze();
-      // Until what was answered before is no longer repeated.
+      // Repeat until the cached response has expired.
       let answers: Awaited<ReturnType<typeof ask>>[];
       do {
         await sleep(reusedMs + 100);
@@ -80,7 +81,7 @@ describe('a PostgreSQL that has stopped answering', () => {
   });
 });
 
-describe('a database that answers', () => {
+describe('a database that responds', () => {
   let databaseUrl: string;
   let server: BuiltServer;
   let keys: string[];
@@ -90,7 +91,7 @@ describe('a database that answers', () => {
     server = await startBuiltServer({
       DATABASE_URL: databaseUrl,
       DATABASE_CONNECTIONS_MAX: '2',
-      // What waits for a lock here goes on waiting, however slow the machine.
+      // With this timeout, a request that waits for a lock does not time out even on a slow machine.
       DATABASE_TIMEOUT_MS: '120000',
     });
     keys = [await server.createKey('acme'), await server.createKey('other')];
@@ -115,7 +116,7 @@ describe('a database that answers', () => {
   async function askWhileUploadsWait() {
     await client.query('begin; lock table tags in access exclusive mode');
     const beganMs = performance.now();
-    // An organisation has one of the two at most.
+    // Each organisation can use at most one of the two connections.
     const uploads = keys.map((key) =>
       apiOf(server.url, key).upload('tags', [{ tag_id: randomUUID(), name: 'vegan' }]),
     );
@@ -132,9 +133,9 @@ describe('a database that answers', () => {
   it('is 200 while uploads hold every connection of the common pool', () =>
     expectInTime(async () => {
       let seen = await askWhileUploadsWait();
-      // Uploads that have waited for so long make it unready, and rightly.
+      // Uploads that have waited this long make the process not ready, which is correct.
       while (seen.waitedMs >= stalledMs) seen = await askWhileUploadsWait();
-      // Where the machine stops for a moment, the answer of the database is late, and it says so.
+      // If the machine stalls for a moment, the database answers late, and the probe reports that.
       return seen.answers.map(({ status, ms }) => ({
         what: String(status),
         ms: status === 200 ? ms : Number.POSITIVE_INFINITY,
@@ -142,12 +143,12 @@ describe('a database that answers', () => {
       }));
     }));
 
-  it('is asked over one connection, however many ask, and over another when that is lost', async () => {
+  it('is queried over one connection, however many ask, and over another when that is lost', async () => {
     const askedOver = async () => {
       await Promise.all(many(50, () => ask(server.url)));
       return connections();
     };
-    // One that was given up a moment ago may still be there.
+    // A probe that has just timed out may still have an open connection.
     await expect.poll(askedOver).toHaveLength(1);
     const [first] = await connections();
     await client.query('select pg_terminate_backend($1::integer)', [first]);
@@ -158,7 +159,7 @@ describe('a database that answers', () => {
     await expect.poll(again).toEqual({ status: 200, isFirst: [false] });
   });
 
-  it('is 503 within 2 s while its list of migrations is locked, and leaves nobody waiting for the lock', async () => {
+  it('is 503 within 2 s while its list of migrations is locked, and leaves no session waiting for the lock', async () => {
     await client.query('begin; lock table schema_migrations in access exclusive mode');
     await expect.poll(async () => (await ask(server.url)).status).toBe(503);
     await expectInTime(async () => {
@@ -172,7 +173,7 @@ describe('a database that answers', () => {
     await expect.poll(async () => (await ask(server.url)).status).toBe(200);
   });
 
-  it('is 503 while a migration is missing, and 200 with one too many, as while a new version is rolled out', async () => {
+  it('is 503 while a migration is missing, and 200 with one too many, as during a rolling upgrade', async () => {
     await client.query(
       `update schema_migrations set name = 'x' || name where id = (select max(id) from schema_migrations)`,
     );

@@ -13,10 +13,12 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * An organisation with REMOVE_ROWS transactions is removed while eight others upload. Their rate stays at 0.9 of what it is without
- * the removal, and their p99 at most doubles. The removal runs and rests in turn, so that whatever else the machine does counts for
- * both. After REMOVE_ROUNDS of that, it removes what is left with nobody else there. Not part of the checks, because the figures
- * need a quiet machine: REMOVE_ROWS=10000000 npx vitest run test/load/removed-organisation.test.ts
+ * Removes an organisation with REMOVE_ROWS transactions while eight others upload. Their rate must stay at or above 0.9
+ * times the rate without the removal, and their p99 may at most double. The removal alternately runs and pauses, so
+ * that other load affects both phases. After REMOVE_ROUNDS rounds, the rest is removed without uploads.
+ *
+ * This test is not part of the checks, because it needs a quiet machine. To run it:
+ * REMOVE_ROWS=10000000 npx vitest run test/load/removed-organisation.test.ts
  */
 const rows = Number(process.env.REMOVE_ROWS ?? 0);
 const roundsMax = Number(process.env.REMOVE_ROUNDS ?? Number.POSITIVE_INFINITY);
@@ -36,7 +38,7 @@ beforeAll(async () => {
   if (rows === 0) return;
   server = await startBuiltServer();
   await server.createKey('large');
-  // In parts, so that no statement takes too long.
+  // Insert in parts, so that no statement takes too long.
   for (let left = rows; left > 0; left -= 1_000_000)
     await ask(
       `insert into transactions (organisation_id, transaction_id, shop_id, region, savings, amount, is_deleted)
@@ -58,7 +60,7 @@ async function upload(key: string, type: string, records: unknown[]): Promise<nu
   return ms;
 }
 
-/** What uploads took, one after the other for each of the others, while something goes on. */
+/** Uploads for each of the other organisations, one upload after another, while `work` runs. Returns the durations. */
 async function uploadWhile(keys: readonly string[], work: Promise<unknown>): Promise<Round> {
   const startedMs = performance.now();
   const times: number[] = [];
@@ -94,7 +96,7 @@ const summed = (rounds: readonly Round[]) => ({
   p99: p99(rounds.flatMap(({ times }) => times)),
 });
 
-/** How many transactions of the large organisation are left. */
+/** Returns the number of the large organisation's remaining transactions. */
 async function rowsLeft(): Promise<number> {
   const [removal] = await ask<{ removed: string | null }>(
     `select rows->>'transactions' as removed from removals`,
@@ -102,13 +104,13 @@ async function rowsLeft(): Promise<number> {
   return removal ? rows - Number(removal.removed) : 0;
 }
 
-/** Makes this process the leader, so that it decides when the removal runs. */
+/** Makes this process the leader, so that the test decides when the removal runs. */
 async function takeLease(): Promise<void> {
   const taken = `holder = gen_random_uuid(), ends_at = now() + interval '1 day'`;
   await expect
     .poll(async () => (await ask(`update leases set ${taken} where name = 'maintenance' returning 1`)).length)
     .toBe(1);
-  // What the one before has begun ends meanwhile.
+  // Wait until the previous leader has finished.
   await sleep(10_000);
 }
 
@@ -141,7 +143,7 @@ it.runIf(rows > 0)(
       `the last ${left} rows, without uploads, in ${((performance.now() - aloneMs) / 1_000).toFixed(0)} s`,
     );
     await pool.end();
-    // In the last one it has run for a part of the time.
+    // In the last round, the removal ran only part of the time.
     if (left === 0 && removing.length > 1) removing.pop();
     const [during, without] = [summed(removing), summed(resting)];
     const share = during.rate / without.rate;

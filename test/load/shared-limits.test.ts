@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag waiting
 
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,18 +13,18 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { type Redis, redisIsInstalled, startRedis } from '../support/redis.ts';
 
-/** How much two processes let through that count by one Redis, or each for itself while there is none. */
+/** Tests how much two processes admit when they share their counts in Redis, and when they count separately without it. */
 
 const recordsPerSecond = 500;
 const windowMs = 2_000;
 const recordsPerUpload = 25;
 const clientsPerProcess = 4;
 const measuredMs = 6_000;
-/** The longest a client waits for an answer while Redis does not give one. */
+/** The longest that a client may have to wait for a response while Redis does not respond. */
 const answeredMs = 1_000;
-/** For how long it is sent before Redis goes away, and after. */
+/** How long requests are sent before and after Redis becomes unavailable. */
 const [withRedisMs, withoutMs] = [1_000, 2_500];
-/** When nobody is answered for longer, the machine does something else. */
+/** If no client gets a response for longer than this, the machine is busy with other work. */
 const momentMs = 250;
 
 let redis: Redis;
@@ -58,14 +59,14 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     refused: 0,
     others: [] as number[],
     longestMs: 0,
-    /** When the last answer came. */
+    /** The time of the last response. */
     ms: 0,
-    /** For how long in all there was none. */
+    /** The total time without responses. */
     silentMs: 0,
   });
   type Seen = ReturnType<typeof newSeen>;
 
-  /** Sends several times what is allowed, to both processes, until it is over. */
+  /** Sends several times the limit to both processes until `isOver` returns true. */
   async function hammer(key: string, seen: Seen, isOver: () => boolean): Promise<void> {
     const agent = new Agent({ keepAlive: true });
     const began = performance.now();
@@ -87,7 +88,10 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     agent.destroy();
   }
 
-  /** Sends until some was let through and some refused after Redis went away, and says how long a client waited. */
+  /**
+   * Makes Redis unavailable while requests are sent, and continues until more requests have been admitted and refused.
+   * Returns the longest time that a client waited.
+   */
   async function hammerWithout(slug: 'killed' | 'frozen', takeAway: () => unknown): Promise<Timed[]> {
     const storedBefore = await storedOf(slug);
     const seen = newSeen();
@@ -107,7 +111,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await hammered;
     console.log(`Redis ${slug}:`, seen);
     expect(seen.others).toEqual([]);
-    // Each process allows a window's worth in each of the windows; one more may have begun before.
+    // Each process admits one quota per window, and one more window may have started earlier.
     expect(seen.admitted).toBeLessThanOrEqual(servers.length * (windowsIn(seen) + 1) * windowMax);
     expect((await storedOf(slug)) - storedBefore).toBe(seen.admitted);
     return [{ what: 'an answer', ms: seen.longestMs, promisedMs: answeredMs }];
@@ -123,7 +127,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     return row!.count;
   }
 
-  /** What the second process says is left in a fresh window, after the first has let thirty records through. */
+  /** Returns the quota left at the second process in a new window after the first process has admitted thirty records. */
   async function leftAfterTheOther(): Promise<number> {
     await sleep(windowMs + 100);
     const [first, second] = servers.map(({ url }) => apiOf(url, keys.probe)) as [
@@ -148,7 +152,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     const storedBefore = await storedOf('measured');
     const seen = newSeen();
     const beganMs = performance.now();
-    // What is still under way at the end would begin a window more.
+    // Requests that are still pending at the end would start another window.
     await hammer(keys.measured, seen, () => performance.now() - beganMs > measuredMs - 300);
     const allowed = windowMax * windowsIn(seen);
     console.log(`${seen.admitted} of ${allowed} records admitted, ${seen.refused} refused`);
@@ -157,19 +161,20 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   }
 
   it('admit no more than 105 % over 6 s, and hardly less', { timeout: 300_000 }, async () => {
-    // Each pause of the machine makes what waits for Redis count by itself, which only adds: one of three is enough.
+    // When the machine stalls, requests that wait for Redis are counted in memory instead, so more are admitted. One
+    // good attempt out of three is enough.
     let { seen, allowed } = await measure();
     for (let again = 0; again < 2 && seen.admitted > 1.05 * allowed; again++)
       ({ seen, allowed } = await measure());
     expect(seen.others).toEqual([]);
     expect(seen.refused).toBeGreaterThan(allowed);
     expect(seen.admitted).toBeLessThanOrEqual(1.05 * allowed);
-    // The last window may have only begun.
+    // The last window may have just started.
     const possible = (recordsPerSecond * (seen.ms - seen.silentMs)) / 1_000 - windowMax;
     expect(seen.admitted).toBeGreaterThan(0.9 * possible);
   });
 
-  it('go on by themselves when Redis is killed, and are shared again once it is back', {
+  it('continue on their own when Redis is killed, and are shared again once it is back', {
     timeout: 300_000,
   }, async () => {
     await expectInTime(async () => {
@@ -183,7 +188,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     });
   });
 
-  it('go on by themselves when Redis is frozen, and are shared again once it goes on', {
+  it('continue on their own when Redis is frozen, and are shared again once it continues', {
     timeout: 300_000,
   }, async () => {
     await expectInTime(async () => {

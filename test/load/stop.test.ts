@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag waiting
 
 import { once } from 'node:events';
 import { Agent } from 'node:http';
@@ -10,7 +11,7 @@ import { exchange } from '../support/exchange.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 
-/** With connections that are idle, silent, or in the middle of a request's head. */
+/** Stops a server that has idle connections, silent connections, and connections with an incomplete request head. */
 async function msToStop(): Promise<number> {
   const server = await startBuiltServer();
   const key = await server.createKey('acme');

@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag waiting
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -10,7 +11,10 @@ import { connectionsTo, forgetPeak, residentMegabytes } from '../support/process
 import { queryDatabase } from '../support/query-database.ts';
 import { startSteadyClient } from '../support/steady-client.ts';
 
-/** Clients that ask for much and read nothing. A neighbour must be answered sooner than their connections are ended. */
+/**
+ * Tests clients that request a lot and read nothing. A neighbour must get a response before their connections are
+ * closed.
+ */
 
 function openTo(url: string): Socket {
   const { hostname, port } = new URL(url);
@@ -19,16 +23,17 @@ function openTo(url: string): Socket {
     .on('error', () => {});
 }
 
-describe('those who do not read what they asked for', () => {
+describe('clients that do not read their answers', () => {
   const records = 75_000;
-  /** An export of these is some 22 MB; one answer and one query in flight for each reader are a few of them. */
+  /** An export of these records is about 22 MB, but a reader's pending response and query hold only a few of them. */
   const readers = 30;
   const growthMaxMb = 300;
-  /** With room to spare, V8 leaves garbage where it is: 200 to 380 MB of it. With little, growth is what is held. */
+  /** With plenty of memory, V8 leaves 200 to 380 MB of garbage. With this limit, any growth is memory in use. */
   const NODE_OPTIONS = '--max-old-space-size=192';
   /**
-   * Longer than a neighbour waits for its answer, for nothing moves on its connection meanwhile. On a machine that others
-   * slow down it may wait longer than the first, so one of the three is enough.
+   * The idle timeouts. They are longer than the neighbour waits for its response, because its connection is idle during
+   * that time. On a busy machine, the neighbour may wait longer than the first timeout, so one good result out of three
+   * is enough.
    */
   const idles = [2_500, 10_000, 30_000];
   let idleMs: number;
@@ -60,7 +65,7 @@ describe('those who do not read what they asked for', () => {
     ['exports', () => ask('application/x-ndjson').replace('?limit=1000', '')],
     ['pages, ten in a row', () => ask('*/*').repeat(10)],
   ])(
-    '%s: take no memory, keep nobody waiting, and are ended in time',
+    '%s: take no memory, delay nobody, and are closed in time',
     { timeout: 400_000 },
     async (_what, request) => {
       const seen: Seen[] = [];
@@ -78,11 +83,11 @@ describe('those who do not read what they asked for', () => {
     readonly slowestMs: number;
     readonly growthMb: number;
   }
-  /** Whoever had to wait for those who do not read would wait for longer than they may be idle. */
+  /** Returns whether the neighbour was served within the idle timeout, and so did not wait for the other clients. */
   const isGood = ({ statuses, slowestMs, growthMb }: Seen) =>
     statuses.join() === '200' && slowestMs < idleMs && growthMb < growthMaxMb;
 
-  /** What a neighbour meets while they ask and do not read, until they are ended, and what they take. */
+  /** Returns the neighbour's responses and the server's memory until the other clients' connections are closed. */
   async function beside(request: () => string): Promise<Seen> {
     forgetPeak(server.process.pid);
     const before = residentMegabytes(server.process.pid, 'VmRSS');
@@ -90,8 +95,8 @@ describe('those who do not read what they asked for', () => {
     const sockets = Array.from({ length: readers }, () => openTo(server.url).pause());
     for (const socket of sockets) socket.write(request());
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-    // What is still on its way to them counts as moving once, so it may take twice as long, and the queries before it.
-    // The neighbour's is there all the time.
+    // A pending write resets the idle timeout once, so closing a connection can take twice the timeout plus the
+    // duration of its queries. The neighbour's connection stays open the whole time.
     const isOver = () => connectionsTo(server.url) < readers / 2;
     await expect.poll(isOver, { timeout: 60_000 + 6 * idleMs, interval: 100 }).toBe(true);
     const growthMb = residentMegabytes(server.process.pid, 'VmHWM') - before;
@@ -122,7 +127,7 @@ describe('those who do not read what they asked for', () => {
     try {
       for await (const piece of socket) {
         for (const byte of piece as Buffer) if (byte === 0x0a) lines++;
-        // Twice it rests for longer than a connection on which nothing moves may last, but for a sip.
+        // Pause four times for half the idle timeout, which is twice the timeout in total.
         if (++pieces % 100 === 0 && pieces <= 400) await sleep(idleMs / 2);
       }
     } catch (error) {

@@ -28,15 +28,15 @@ import { rowOf, runDrill } from './run-drill.ts';
 import { startStand } from './stand.ts';
 
 /**
- * Each alert fires in a real Prometheus when its cause is made real, and stops once that is repaired, with seconds for minutes.
- * The outages are on databases of their own and happen at the same time.
+ * Each alert fires in a real Prometheus when its cause is present, and ends when the cause is fixed. The alert delays
+ * are seconds instead of minutes. The outages happen on separate databases and run concurrently.
  */
 
 const patient = { timeout: 120_000, interval: 1_000 };
-/** If every wait takes as long as it may. */
+/** This is enough even if every wait takes the maximum time. */
 const timeout = 400_000;
 
-/** Waits until each of these alerts has fired since; others that the same cause has may fire too. */
+/** Waits until each of these alerts has fired since the call. Other alerts with the same cause may fire too. */
 async function untilFired(prometheus: Prometheus, ...alerts: string[]): Promise<void> {
   const beganMs = performance.now();
   await vi.waitFor(async () => {
@@ -48,10 +48,10 @@ async function untilFired(prometheus: Prometheus, ...alerts: string[]): Promise<
 const untilQuiet = (prometheus: Prometheus) =>
   vi.waitFor(async () => expect(await prometheus.firing()).toEqual([]), patient);
 
-/** Uploads and requests a second: enough for every rule, and little enough for five outages at a time. */
+/** This many uploads and requests per second are enough for every rule, and few enough for five concurrent outages. */
 const perSecond = 6;
 
-/** Uploads one record of each kind again and again, whether or not the uploads before are answered. */
+/** Uploads one record of each kind repeatedly, without waiting for earlier responses. */
 const uploading = (server: () => BuiltServer | undefined, key: string, kinds: readonly (() => object)[]) =>
   startOpenLoad(perSecond, () =>
     apiOf(server()?.url ?? '', key).upload(
@@ -60,7 +60,7 @@ const uploading = (server: () => BuiltServer | undefined, key: string, kinds: re
     ),
   );
 
-/** Takes a process off the processor again and again, as a crowded machine does. */
+/** Pauses a process repeatedly, as an overloaded machine would. */
 function startInterrupting({ process: own }: BuiltServer): { stop(): Promise<void> } {
   let stopped = false;
   const work = (async () => {
@@ -68,7 +68,7 @@ function startInterrupting({ process: own }: BuiltServer): { stop(): Promise<voi
       own.kill('SIGSTOP');
       await sleep(620);
       own.kill('SIGCONT');
-      // Long enough for a slow machine to be scraped.
+      // The process runs long enough to be scraped on a slow machine.
       await sleep(200);
     }
   })();
@@ -124,7 +124,7 @@ describe
       const outage = await runDrill(lock, 'shortened');
       const fired = [...(outage?.alerts ?? [])].map(([name]) => name);
       expect(fired).toEqual(expect.arrayContaining(['IntakeStalled uploads']));
-      // The database answers, so it is not away.
+      // The database still answers, so it is available.
       expect(fired).not.toContain('IntakeDatabaseAway');
       expect([...(outage?.unready ?? [])].map(([said]) => said)).toContain('503 stalled');
       expect(rowOf(lock, outage as NonNullable<typeof outage>)).toMatch(
@@ -132,7 +132,7 @@ describe
       );
     });
 
-    it('locks: no connection is free, counts are not rolled up, uploads are slow, a report is not counted, a request for access waits', {
+    it('locks: no connection is free, counts are not rolled up, uploads are slow, a report is not counted, a request for access waits, a lake is not written', {
       timeout,
     }, async () => {
       const databaseUrl = await createTestDatabase();
@@ -143,6 +143,13 @@ describe
       try {
         const reported = apiOf(first.url, await first.createKey('reported'));
         await first.run('organisations', 'set-report', 'reported', 'on');
+        // Switch on the lake, although no process writes to it.
+        await first.run('organisations', 'set-lake', 'reported', 'on');
+        await queryDatabase(
+          databaseUrl,
+          `insert into lake_progress (organisation_id, number, epoch)
+           select organisation_id, 0, '00000000' from organisations where lake`,
+        );
         const shop = newShop();
         const report = await lockTable(databaseUrl, 'report_transactions');
         const access = await lockTable(databaseUrl, 'access_request_ids');
@@ -160,11 +167,12 @@ describe
         const delaying = startDelaying(databaseUrl);
         await Promise.all([
           untilFired(prometheus, 'IntakeUploadsSlow').finally(() => delaying.stop()),
-          untilFired(prometheus, 'IntakeReportLate', 'IntakeWorkLate access requests'),
+          untilFired(prometheus, 'IntakeReportLate', 'IntakeWorkLate access requests', 'IntakeLakeLate'),
         ]);
         await Promise.all([report.end(), access.end()]);
-        // The leader would try again after a minute.
+        // If the report and the lake stayed on, the leader would retry only after a minute.
         await first.run('organisations', 'set-report', 'reported', 'off');
+        await first.run('organisations', 'set-lake', 'reported', 'off');
         await untilQuiet(prometheus);
       } finally {
         await Promise.all(loads.map((load) => load.stop()));
@@ -172,7 +180,7 @@ describe
       }
     });
 
-    it('a key that expires, a quota that is used up; the leader is killed, and its successor cannot make partitions', {
+    it('a key that expires, a used-up quota; the leader is killed, and its successor cannot create partitions', {
       timeout,
     }, async () => {
       const databaseUrl = await createTestDatabase();
@@ -181,7 +189,7 @@ describe
       const { prometheus, ports } = stand;
       try {
         await untilFired(prometheus, 'IntakeKeysExpire', 'IntakeQuotaUsedUp');
-        // The next leader begins with everything, so the test does not wait for the next count of keys.
+        // A new leader runs all chores immediately, so the test does not wait for the next count of keys.
         await queryDatabase(
           databaseUrl,
           `${losePartitions}; update api_keys set expires_at = null; update organisations set records_stored_max = 100`,
@@ -194,7 +202,8 @@ describe
           'IntakeProcessDown',
         );
         await stand.replace(0);
-        // As the runbook says: migrate grants the right, and the owner does not wait for the chore to be tried again.
+        // These steps follow the runbook: migrate grants the privilege, and the owner creates the partitions without
+        // waiting.
         await stand.servers[0]?.run('migrate');
         await queryDatabase(databaseUrl, 'select ensure_interaction_partitions(35)');
         const [leading] = await vi.waitFor(async () => {
@@ -214,7 +223,10 @@ describe
 
 const bytesInFlightMax = 8 * 1024 * 1024;
 
-/** Three processes, the third with TLS, that count by a Redis, on a PostgreSQL that archives, and a disk to fill. */
+/**
+ * Starts three processes that share a Redis server. The third one uses TLS. Their PostgreSQL server archives its WAL
+ * and has a disk that the test can fill.
+ */
 async function startParts() {
   const folder = mkdtempSync(join(tmpdir(), 'intake-alerts-'));
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
@@ -258,9 +270,9 @@ async function startParts() {
 
 type Parts = Awaited<ReturnType<typeof startParts>>;
 
-/** Under an ordinary load none fires. */
+/** Checks that no alert fires under ordinary load. */
 async function expectCalm({ stand: { prometheus } }: Parts): Promise<void> {
-  // Until every rule has had a window of numbers.
+  // Wait until every rule has a full window of data.
   const scraped = 'min(count_over_time(intake_batch_duration_seconds_count[1m])) > 6';
   const created = 'sum(rate(intake_records_total{outcome="created"}[5s])) > 3';
   for (const query of [scraped, created])
@@ -268,7 +280,7 @@ async function expectCalm({ stand: { prometheus } }: Parts): Promise<void> {
   await untilQuiet(prometheus);
 }
 
-/** Everything that can be wrong at once. */
+/** Causes all problems that can occur at the same time, and fixes them. */
 async function causeAndRepair({ postgres, redis, disk, stand, servers, install }: Parts): Promise<void> {
   const { prometheus, ports } = stand;
   const [one, two, three] = servers;
@@ -281,7 +293,7 @@ async function causeAndRepair({ postgres, redis, disk, stand, servers, install }
     startOpenLoad(perSecond, () => apiOf(two.url, limited).get('/v1/data')),
   ];
   const held = [await holdUpload(two.url, holders[0] as string, bytesInFlightMax * 0.7)];
-  // Behind the other, there would be no room for the larger one.
+  // The larger upload comes first, because there would be no room for it after the smaller one.
   await vi.waitFor(async () => {
     const metrics = await scrapeMetrics(`http://127.0.0.1:${ports[1]}/metrics`);
     expect(metrics.get('intake_bytes_in_flight')).toBeGreaterThanOrEqual(bytesInFlightMax * 0.7);
@@ -317,7 +329,7 @@ async function causeAndRepair({ postgres, redis, disk, stand, servers, install }
   await untilQuiet(prometheus);
 }
 
-/** Makes uploads wait for two seconds, again and again, as a job does that locks the table often. */
+/** Delays uploads repeatedly by two seconds, as a job that often locks the table would. */
 function startDelaying(databaseUrl: string): { stop(): Promise<void> } {
   let stopped = false;
   const work = (async () => {
@@ -349,7 +361,7 @@ const usedQuota = `
   update organisations set records_stored_max = 2;
   insert into record_counts (organisation_id, type, records) select organisation_id, 'tags', 2 from organisations`;
 
-/** All days but three are gone, and the service has lost the right to make them. */
+/** Drops all partitions beyond the next three days, and revokes the service's privilege to create more. */
 const losePartitions = `
   do $$ declare partition text; begin
     for partition in select name from interaction_partitions where first_id > uuid_floor(now() + interval '3 days') loop

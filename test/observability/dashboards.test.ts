@@ -26,8 +26,8 @@ import { type OpenLoad, startOpenLoad } from './open-load.ts';
 import { shortenedRules } from './shortened-rules.ts';
 
 /**
- * The dashboards show something in a Prometheus that has scraped processes under load. The picture in the documents is drawn
- * by `npm run drills`.
+ * The dashboards show data from a Prometheus server that scraped processes under load. `npm run drills` draws the picture in
+ * the documents.
  */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -37,7 +37,7 @@ interface Panel {
   readonly type: string;
   readonly title: string;
   readonly targets?: readonly { readonly expr: string }[];
-  /** Of a closed section. */
+  /** The panels in a collapsed section. */
   readonly panels?: readonly Panel[];
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
 }
@@ -59,7 +59,7 @@ const ofExporters = [
   /^pg_stat_database_(xact_commit|xact_rollback|deadlocks|tup_(inserted|updated|deleted|fetched)|blks_(hit|read))$/,
 ];
 
-it('every dashboard names metrics that there are', () => {
+it('every dashboard only mentions existing metrics', () => {
   expect(files).toHaveLength(3);
   const own = Object.values(described).map(({ name }) => name as string);
   const unknown = expressions.flatMap(({ expr }) =>
@@ -95,7 +95,7 @@ it('no panel has a series for each organisation or key', () => {
   for (const { expr } of expressions) expect(expr).not.toMatch(/organisation|key_id|tenant/);
 });
 
-/** Three processes, a PostgreSQL and Prometheus start beside other tests. */
+/** The timeout is long because three processes, PostgreSQL and Prometheus start while other tests run. */
 const startMs = 400_000;
 const secondsShown = 6;
 const patient = { timeout: 120_000 };
@@ -137,8 +137,8 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
     rmSync(folder, { recursive: true });
   });
 
-  it('every panel shows something, and can be drawn', async () => {
-    // Prometheus misses every process before it has scraped one, which is no part of the picture.
+  it('every panel shows data, and can be drawn', async () => {
+    // Until its first scrape, Prometheus reports a process as missing. The picture should not show that.
     const scraped = 'min(count_over_time(up{job="intake"}[1m])) > 6';
     await expect.poll(() => prometheus.query(scraped), patient).toHaveLength(1);
     await expect.poll(() => prometheus.firing(), patient).toEqual([]);
@@ -156,7 +156,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
 
   async function emptyPanels(): Promise<string[]> {
     const answers = await Promise.all(
-      // No alert is to fire here.
+      // State timelines show alerts, so they are skipped: no alert should fire in this test.
       expressions
         .filter(({ type }) => type !== 'state-timeline')
         .map(async ({ title, expr }) => {
@@ -169,7 +169,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
   }
 });
 
-/** Whatever clients do: uploads good and bad, a request that is refused, interactions, and one client that is too fast. */
+/** Simulates typical clients: good and bad uploads, a refused request, interactions, and one client that is too fast. */
 async function startLoads(first: BuiltServer, second: BuiltServer): Promise<OpenLoad[]> {
   const key = await first.createKey('acme');
   const fast = await first.createKey('fast');
@@ -190,7 +190,7 @@ async function startLoads(first: BuiltServer, second: BuiltServer): Promise<Open
     ...uploads,
     startOpenLoad(5, () => apiOf(second.url, key).post('/user-interactions', interaction())),
     startOpenLoad(2, () => apiOf(first.url, key).get(`/v1/data/tags/${randomUUID()}`)),
-    // Nearly twice what it may, so that some is refused on a slow machine too, and less than makes an alert.
+    // This is nearly twice the limit, so some requests are refused even on a slow machine, but too few for an alert.
     startOpenLoad(1.8, () => apiOf(second.url, fast).get('/v1/data')),
   ];
 }

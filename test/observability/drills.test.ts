@@ -9,18 +9,21 @@ import { type Drill, drills } from './drills.ts';
 import { rowOf, runDrill } from './run-drill.ts';
 
 /**
- * `npm run drills`: every outage on running processes, with the alert rules as they are shipped, minutes included. It takes a
- * quarter of an hour; alerts-fire.test.ts is the short form that the checks run.
+ * `npm run drills` runs every outage on real processes, with the shipped alert rules and their full delays. This takes
+ * 15 minutes. alerts-fire.test.ts is the short version for the checks.
  */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const runbook = `${root}docs/runbook.md`;
-/** The drill whose dashboard is docs/dashboard.svg. */
+const runbook = `${root}docs/operating/runbook.md`;
+/** The drill during which docs/operating/dashboard.svg is drawn. */
 const drawn = process.env.DRILLS_WRITE ? 'lock' : undefined;
 const wanted = process.env.DRILLS?.split(',') ?? [];
 const chosen = Object.entries<Drill>(drills).filter(([name]) => wanted.includes(name));
 const [beginning, end] = ['<!-- drills -->\n', '<!-- /drills -->\n'];
-/** More would slow each other down: each has two processes, a Prometheus and clients. */
+/**
+ * The number of concurrent drills. More drills would slow each other down, because each has two processes, a Prometheus
+ * server and clients.
+ */
 const atOnce = 4;
 
 describe.skipIf(chosen.length === 0 || !prometheusIsInstalled)('drills (npm run drills)', () => {
@@ -45,7 +48,7 @@ describe.skipIf(chosen.length === 0 || !prometheusIsInstalled)('drills (npm run 
   });
 });
 
-/** As an operator sees it during the outage. */
+/** Draws the dashboard during the outage. */
 async function draw(prometheus: string, fromSeconds: number): Promise<void> {
   const range = { fromSeconds, toSeconds: Date.now() / 1_000 };
   const svg = await pictureOf(
@@ -54,16 +57,16 @@ async function draw(prometheus: string, fromSeconds: number): Promise<void> {
     range,
   );
   expect(svg).not.toMatch(/no data|NaN|undefined|Infinity/);
-  writeFileSync(`${root}docs/dashboard.svg`, svg);
+  writeFileSync(`${root}docs/operating/dashboard.svg`, svg);
 }
 
-/** Replaces the rows that were measured, and leaves the others. */
+/** Replaces the table's measured rows, and keeps its other rows. */
 function writeTable(rows: ReadonlyMap<string, string>): void {
   const text = readFileSync(runbook, 'utf8');
   const [before, rest] = text.split(beginning);
   const [table, after] = rest?.split(end) ?? [];
   if (before === undefined || table === undefined || after === undefined)
-    throw new Error('docs/runbook.md has lost the marks around the table of drills');
+    throw new Error('docs/operating/runbook.md has lost the marks around the table of drills');
   const old = table.trimEnd().split('\n').slice(2);
   const all = Object.entries<Drill>(drills).flatMap(
     ([name, { title }]) => rows.get(name) ?? old.find((row) => row.startsWith(`| ${title} |`)) ?? [],

@@ -12,19 +12,19 @@ import { startRedis } from '../support/redis.ts';
 import { mountDisk } from './full-disk.ts';
 import { type Pace, type Stand, startStand } from './stand.ts';
 
-/** An outage that can be caused and repaired, on processes and a database of its own. */
+/** An outage that can be caused and fixed, on its own processes and database. */
 export interface Drill {
-  /** As a person would call it. */
+  /** The drill's title in the table. */
   readonly title: string;
-  /** Must fire, and end once it is repaired. */
+  /** The alerts that must fire during the outage and end after the fix. */
   readonly alerts: readonly string[];
-  /** Undefined if this machine cannot do it. */
+  /** Returns undefined if the outage is not possible on this machine. */
   prepare(pace: Pace): Promise<Prepared | undefined>;
 }
 
 export interface Prepared {
   readonly stand: Stand;
-  /** What clients trust, with TLS. */
+  /** The certificates that clients trust, if the processes use TLS. */
   readonly trusted?: readonly Buffer[];
   cause(): unknown;
   repair(): unknown;
@@ -88,7 +88,7 @@ export const lock: Drill = {
   },
 };
 
-/** Holds a lock until the session ends. */
+/** Locks a table until the session ends. */
 export async function lockTable(databaseUrl: string, table: string): Promise<pg.Client> {
   const session = new pg.Client({ connectionString: databaseUrl });
   await session.connect();
@@ -96,7 +96,7 @@ export async function lockTable(databaseUrl: string, table: string): Promise<pg.
   return session;
 }
 
-/** Enough for PostgreSQL and our tables, with little room for its log. */
+/** The disk has enough room for PostgreSQL and our tables, but little for WAL files. */
 const diskMegabytes = 600;
 
 const fullDisk: Drill = {
@@ -107,7 +107,7 @@ const fullDisk: Drill = {
     if (!disk) return undefined;
     const settings = { min_wal_size: '96MB', max_wal_size: '128MB' };
     const postgres = await startFreezablePostgres(settings, disk.folder);
-    // Files of its log for later: without one it stops altogether instead of failing writes.
+    // Create spare WAL files. Without spare files, PostgreSQL shuts down instead of failing writes.
     for (let files = 0; files < 5; files++) await queryDatabase(postgres.url, endFile);
     await queryDatabase(postgres.url, 'checkpoint');
     const stand = await startStand(postgres.url, pace, { exporters: { node: await startNodeExporter() } });
@@ -138,7 +138,7 @@ const certificateExpired: Drill = {
     const folder = mkdtempSync(join(tmpdir(), 'intake-drill-'));
     const files = { certFile: join(folder, 'served-cert.pem'), keyFile: join(folder, 'served-key.pem') };
     const trusted: Buffer[] = [];
-    /** The processes refuse one that has expired already. */
+    /** Installs a certificate that expires this many seconds from now. The processes refuse an expired certificate. */
     const install = (name: string, seconds: number) => {
       const [from, to] = [Date.now() - 86_400_000, Date.now() + seconds * 1_000].map((ms) => new Date(ms));
       const made = makeDatedCertificate(folder, name, from as Date, to as Date);
@@ -162,10 +162,10 @@ const certificateExpired: Drill = {
   },
 };
 
-/** Ends a file of the log, as happens when 16 MB are full. */
+/** A statement that switches to a new WAL file, as if 16 MB had been written. */
 const endFile = `select pg_logical_emit_message(false, 'drill', ''), pg_switch_wal()`;
 
-/** A PostgreSQL that archives its log into a folder, which can be taken away. */
+/** Starts a PostgreSQL server that archives its WAL to a folder that can be removed. */
 export async function startArchivingPostgres() {
   const folder = mkdtempSync(join(tmpdir(), 'intake-archive-'));
   chmodSync(folder, 0o777);
@@ -200,7 +200,7 @@ const archivingBroken: Drill = {
   },
 };
 
-/** By the name on the command line. */
+/** The drills, by their names on the command line. */
 export const drills = {
   lock,
   freeze,

@@ -3,19 +3,19 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A small file system of the test's own that can be filled. */
+/** A small separate file system that can be filled. */
 export interface Disk {
   readonly folder: string;
-  /** Leaves this share of what is free now. */
+  /** Fills the disk, but leaves this share of the free space. */
   fill(left: number): void;
   empty(): void;
   remove(): void;
 }
 
-/** Undefined if nothing can be mounted: without root, or in a container that may not. */
+/** Mounts a disk. Returns undefined if that is not possible, for example without root or in a restricted container. */
 export function mountDisk(megabytes: number): Disk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'intake-disk-'));
-  // PostgreSQL runs as another account.
+  // PostgreSQL runs as another account and needs access.
   chmodSync(folder, 0o755);
   const [image, mounted] = [join(folder, 'image'), join(folder, 'mounted')];
   mkdirSync(mounted);
@@ -42,7 +42,7 @@ export function mountDisk(megabytes: number): Disk | undefined {
     },
     empty: () => rmSync(file),
     remove() {
-      // Lazily: this process has the log of a PostgreSQL on it open until it ends.
+      // Unmount lazily, because this process keeps a PostgreSQL log on the disk open.
       execFileSync('umount', ['--lazy', mounted]);
       rmSync(folder, { recursive: true });
     },

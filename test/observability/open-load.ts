@@ -6,7 +6,7 @@ export interface OpenLoad {
 
 const underWayMax = 200;
 
-/** Sends requests at this rate, whether or not earlier ones are answered, as clients on many machines do. */
+/** Sends requests at this rate without waiting for earlier responses, like clients on many machines. */
 export function startOpenLoad(perSecond: number, send: () => Promise<unknown>): OpenLoad {
   const underWay = new Set<Promise<void>>();
   const timer = setInterval(() => {
@@ -18,7 +18,7 @@ export function startOpenLoad(perSecond: number, send: () => Promise<unknown>): 
   return {
     async stop() {
       clearInterval(timer);
-      // Requests that wait for a database that is gone may never end.
+      // Requests that wait for a lost database may never end.
       await Promise.race([Promise.all(underWay), sleep(2_000)]);
     },
   };

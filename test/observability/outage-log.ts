@@ -6,31 +6,31 @@ import { newTag } from '../support/new-records.ts';
 import { startOpenLoad } from './open-load.ts';
 import type { Stand } from './stand.ts';
 
-/** What clients, a load balancer's probes and Prometheus notice of an outage. */
+/** An outage as seen by clients, a load balancer's probes and Prometheus. */
 export interface OutageLog {
-  /** From now on everything counts; times are measured from here. */
+  /** Starts recording. All times are measured from here. */
   begin(): void;
-  /** The cause is gone. */
+  /** Marks the time of the fix. */
   recovered(): void;
-  /** Alerts that have fired since the beginning. */
+  /** Returns the alerts that have fired since the start. */
   fired(): string[];
-  /** Whether no alert fires, and none will for what has been seen. */
+  /** Returns whether no alert is firing or pending. */
   isQuiet(): boolean;
   end(): Promise<Outage>;
 }
 
 export interface Outage {
-  /** By status, or the reason if there was no answer. */
+  /** The number of responses by status, or by the reason if there was no answer. */
   readonly answers: ReadonlyMap<string, number>;
-  /** Sent again to the other process, because the first did not answer. */
+  /** The number of requests that were retried on the other process because the first process did not answer. */
   readonly resent: number;
   readonly longestMs: number;
-  /** What readiness said other than 200, by its code or reason. */
+  /** The readiness answers other than 200, by code or reason. */
   readonly unready: ReadonlyMap<string, Span>;
   readonly alerts: ReadonlyMap<string, Span>;
 }
 
-/** In seconds: from the beginning of the outage to the first, and from the recovery to the last. */
+/** The seconds from the start of the outage to the first occurrence, and from the recovery to the last occurrence. */
 export interface Span {
   readonly afterSeconds: number;
   endSeconds: number;
@@ -39,7 +39,10 @@ export interface Span {
 const perSecond = 10;
 const probeMs = 1_000;
 
-/** Clients send 10 uploads a second in turn to the processes, and to the other one if the first does not answer. */
+/**
+ * Sends 10 uploads per second, alternating between the processes. If one process does not answer, the upload is retried
+ * on the other.
+ */
 export function watchOutage({ servers, key, prometheus }: Stand, trusted: readonly Buffer[] = []): OutageLog {
   const counts = new Map<string, number>();
   const [unready, alerts] = [new Map<string, Span>(), new Map<string, Span>()];
@@ -96,7 +99,7 @@ export function watchOutage({ servers, key, prometheus }: Stand, trusted: readon
   };
 }
 
-/** Runs it again and again, one after the other. */
+/** Repeats the work, one call after another. */
 function repeat(everyMs: number, work: () => Promise<unknown>): () => Promise<void> {
   let stopped = false;
   const done = (async () => {
@@ -120,7 +123,10 @@ interface Sent {
   readonly body?: object;
 }
 
-/** On a connection of its own. Status undefined: there was no answer, for this reason; otherwise the reason is its code. */
+/**
+ * Sends a request on its own connection. If it gets a response, `reason` is the error code. Otherwise the status is
+ * undefined and `reason` explains why.
+ */
 function ask(
   url: string | undefined,
   { path, ca, key, idempotencyKey, body }: Sent,

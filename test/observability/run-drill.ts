@@ -3,17 +3,20 @@ import type { Drill } from './drills.ts';
 import { type Outage, type Span, watchOutage } from './outage-log.ts';
 import type { Pace } from './stand.ts';
 
-/** How long an outage lasts at least, and how long is waited for its alerts, to begin and to end. */
+/** The minimum duration of an outage, and how long to wait for its alerts to start and to end. */
 const times = {
   shipped: { calmMs: 75_000, outageMs: 90_000, patienceMs: 420_000 },
   shortened: { calmMs: 3_000, outageMs: 12_000, patienceMs: 60_000 },
 } as const satisfies Record<Pace, unknown>;
 
-/** Causes the outage, waits for its alerts, repairs it, and waits until they have ended. Undefined if it cannot be done here. */
+/**
+ * Causes the outage, waits for its alerts, fixes it, and waits until the alerts have ended. Returns undefined if the
+ * outage is not possible here.
+ */
 export async function runDrill(
   drill: Drill,
   pace: Pace,
-  /** Called during the outage, with the Prometheus and the moment from which it has numbers. */
+  /** Called during the outage, with Prometheus's URL and the time at which its data starts. */
   look: (prometheus: string, fromSeconds: number) => Promise<void> = async () => {},
 ): Promise<Outage | undefined> {
   const { calmMs, outageMs, patienceMs } = times[pace];
@@ -40,7 +43,7 @@ export async function runDrill(
     await look(`http://${prepared.stand.prometheus.target}`, startedSeconds + calmMs / 2_000);
     log.recovered();
     await prepared.repair();
-    // An alert that is pending may fire after the repair, which is worth knowing.
+    // A pending alert may still fire after the fix, and the drill records that.
     await sleep(outageMs / 3);
     await until('the end of the alerts', () => log.isQuiet());
     await sleep(outageMs / 6);
@@ -51,7 +54,7 @@ export async function runDrill(
   }
 }
 
-/** A row of the table in docs/runbook.md. */
+/** Returns a row for the table in docs/operating/runbook.md. */
 export function rowOf({ title }: Drill, { answers, resent, longestMs, unready, alerts }: Outage): string {
   const [sent, failed] = [[...answers], [...answers].filter(([status]) => !status.startsWith('2'))];
   const total = sent.reduce((sum, [, count]) => sum + count, 0);
@@ -64,14 +67,17 @@ export function rowOf({ title }: Drill, { answers, resent, longestMs, unready, a
   ].join('; ');
   const written = (spans: Outage['alerts']) =>
     [...spans].map(([name, { afterSeconds, endSeconds }]) => {
-      const end = endSeconds < 0.5 ? 'until the repair' : `until ${endSeconds.toFixed(0)} s after`;
+      const end = endSeconds < 0.5 ? 'until the repair' : `until ${endSeconds.toFixed(0)} s after the repair`;
       return `${name} after ${afterSeconds.toFixed(0)} s, ${end}`;
     });
   const [probes, fired] = [written(unready), written(namesOf(alerts))];
   return `| ${title} | ${clients} | ${probes.join('; ') || '200'} | ${fired.join('; ')} |`;
 }
 
-/** An alert may fire for several chores or codes: the first that began and the last that ended. */
+/**
+ * Combines each alert's spans. An alert may fire for several chores or codes, so this takes the first start and
+ * the last end.
+ */
 function namesOf(alerts: Outage['alerts']): Map<string, Span> {
   const named = new Map<string, Span>();
   for (const [name, span] of alerts) {

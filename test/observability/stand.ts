@@ -5,21 +5,21 @@ import { many } from '../support/new-records.ts';
 import { type Exporter, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { shortenedRules } from './shortened-rules.ts';
 
-/** Processes on one database, with a Prometheus of their own that has our alert rules. */
+/** Several processes on one database, with their own Prometheus and our alert rules. */
 export interface Stand {
-  /** A process that was replaced has its successor here. */
+  /** A replacement has the same index as the process that it replaces. */
   readonly servers: BuiltServer[];
   readonly ports: readonly number[];
   readonly prometheus: Prometheus;
   readonly key: string;
-  /** Starts a process in place of one that is gone. */
+  /** Starts a process that replaces a killed one. */
   replace(at: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export type Pace = 'shipped' | 'shortened';
 
-/** The rules as operators get them, every 15 seconds, or with seconds for minutes. */
+/** Returns the shipped rules, evaluated every 15 seconds, or a version with seconds instead of minutes. */
 export function rulesAt(pace: Pace): { readonly rules: string; readonly everySeconds: number } {
   if (pace === 'shortened') return { rules: shortenedRules(), everySeconds: 1 };
   const shipped = new URL('../../deploy/observability/alerts.yml', import.meta.url);
@@ -33,7 +33,7 @@ export async function startStand(
     settings = [{}, {}],
     exporters = {},
   }: {
-    /** Of each process. */
+    /** Each process's settings. */
     readonly settings?: readonly Record<string, string>[];
     readonly exporters?: Readonly<Record<string, Exporter>>;
   } = {},
@@ -41,7 +41,7 @@ export async function startStand(
   const ports = await Promise.all(many(settings.length, freePort));
   const start = (at: number) =>
     startBuiltServer({ ...settings[at], DATABASE_URL: databaseUrl, METRICS_PORT: String(ports[at]) });
-  // The first is the leader.
+  // The first process becomes the leader.
   const first = await start(0);
   const servers = [first, ...(await Promise.all(settings.slice(1).map((_, at) => start(at + 1))))];
   const { rules, everySeconds } = rulesAt(pace);

@@ -16,13 +16,14 @@ import { propertyRuns } from '../support/property-runs.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 /**
- * People are uploaded, buy, favour, interact on devices that they share, and fail, while access requests about them are collected
- * in parts by a process that is killed now and then, and some of them are erased. In the end a request about each has what a
- * reading of all tables says, and an earlier one has nothing of an erased person.
+ * People are uploaded, buy, add favourites, interact on shared devices and have failed records. In the meantime, a
+ * process that is killed now and then collects access requests about them in parts, and some people are erased. At the
+ * end, a request about each person must return what a full read of all tables finds, and earlier requests must contain
+ * nothing about an erased person.
  */
 
 let test: TestApp;
-/** The collecting process: with the rights of the serving role. */
+/** The collecting process's pool, with the serving role's privileges. */
 let background: OwnPool;
 let admin: pg.Client;
 const suppressions = new Suppressions([erasureKey]);
@@ -95,7 +96,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 type Row = Readonly<Record<string, string | null>>;
 
-/** What a request about these ids should have, by reading every row. */
+/** Returns the expected result of a request for these ids, found by reading every row. */
 async function expectedOf(organisationId: string, asked: readonly string[]): Promise<string[]> {
   const rowsOf = async (table: string) =>
     (await admin.query<Row>(`select * from ${table} where organisation_id = $1`, [organisationId])).rows;
@@ -242,7 +243,7 @@ class World {
     return access_request_id;
   }
 
-  /** One part; an error means that its connection was killed, and the next continues. */
+  /** Collects one part. An error means that the connection was killed, and the next call continues. */
   async collect(): Promise<boolean> {
     return collectPart(background, this.organisationId, suppressions).catch(() => true);
   }
@@ -251,7 +252,7 @@ class World {
     return sweepStep(background, this.organisationId, suppressions).catch(() => true);
   }
 
-  /** Ends the collecting process in the middle of a part. */
+  /** Kills the collecting process's connection in the middle of a part. */
   async kill(): Promise<void> {
     const collecting = this.collect();
     await admin.query(
@@ -278,7 +279,7 @@ class World {
     return statusCode === 200 ? linesOf(body) : [];
   }
 
-  /** Nothing that can be downloaded names somebody who was erased. */
+  /** Checks that no download contains an erased person's id. */
   async expectNothingErased(): Promise<void> {
     const erased = this.all
       .filter(({ isErased }) => isErased)
@@ -312,7 +313,7 @@ it('whatever happens, a request has everything of its people and nothing of othe
       for (const { customers } of world.all)
         fresh.set(await world.access([customers[0]], []), [customers[0]]);
       for (const device of world.devices) fresh.set(await world.access([], [device]), [device]);
-      // All are collected together, in one pass.
+      // All requests are collected together in one pass.
       await world.finish();
       for (const [id, asked] of fresh) {
         const lines = await world.download(id);

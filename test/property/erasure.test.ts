@@ -16,14 +16,14 @@ import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 /**
- * People are uploaded, buy, favour and interact, fail, are erased in either way and come back, by two processes, while sweeps
- * go on in small parts and are killed. In the end no table has anything of an erased person but hashes, the last entries of the
- * change log excepted.
+ * Two processes serve people who are uploaded, buy, add favourites, interact, have failed records, are erased in either
+ * mode, and come back. Meanwhile, sweeps run in small parts and are killed. At the end, no table may contain anything
+ * about an erased person except hashes and the last change log entries.
  */
 
 let test: TestApp;
 let second: TestApp;
-/** The sweeping process: with the rights of the serving role, and killed now and then. */
+/** The sweeping process's pool, with the serving role's privileges. Its connections are killed now and then. */
 let background: OwnPool;
 let admin: pg.Client;
 const suppressions = new Suppressions([erasureKey]);
@@ -102,7 +102,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What is planted of a person, and nowhere else. */
+/** Returns values for a person that occur nowhere else. */
 function newPerson() {
   const mark = randomUUID();
   return {
@@ -118,7 +118,7 @@ function newPerson() {
 
 class World {
   readonly all = Array.from({ length: people }, newPerson);
-  /** What a follower of the feed has, by type and id. */
+  /** A feed reader's copy, by type and id. */
   readonly copy = new Map<string, string>();
   #cursor: string | undefined;
   #turn = 0;
@@ -131,7 +131,7 @@ class World {
   }
 
   async send(method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object, key?: string) {
-    // Both processes in turn.
+    // Alternate between the two processes.
     const { app } = this.#turn++ % 2 === 0 ? test : second;
     const headers = { authorization: `Bearer ${this.#key}`, ...(key && { 'idempotency-key': key }) };
     const answer = await app.inject({ method, url, headers, ...(payload && { payload }) });
@@ -162,7 +162,7 @@ class World {
       const { erasedBy } = this.#person(at);
       const error = errors.find((one) => one.index === index);
       const isErased = JSON.stringify(error ?? {}).includes('"erased"');
-      // A user that was erased by its own id concerns interactions alone, unless it is the customer's.
+      // Erasing a user by their own id affects only interactions, unless it is the customer's user.
       if (erasedBy === 'customer') expect([what, isErased, error?.id ?? null]).toEqual([what, true, null]);
     }
   }
@@ -223,12 +223,12 @@ class World {
     expect(JSON.stringify(listed.body)).not.toContain(person.customer_id);
   }
 
-  /** One part of the sweep; an error means that its connection was killed, and the next goes on. */
+  /** Sweeps one part. An error means that the connection was killed, and the next call continues. */
   async sweep(): Promise<boolean> {
     return sweepStep(background, this.organisationId, suppressions).catch(() => true);
   }
 
-  /** Ends the sweeping process in the middle of a part. */
+  /** Kills the sweeping process's connection in the middle of a part. */
   async kill(): Promise<void> {
     const sweeping = this.sweep();
     await admin.query(
@@ -268,7 +268,7 @@ class World {
     return this.all[at] as ReturnType<typeof newPerson>;
   }
 
-  /** Everything that must be gone. */
+  /** Returns all values that must be gone. */
   gone(): string[] {
     return this.all.flatMap(({ customer_id, user_id, visitor, gender, city, erasedBy, wasSeenTogether }) => {
       if (erasedBy === undefined) return [];
@@ -289,7 +289,7 @@ async function expectErased(world: World): Promise<void> {
   await world.finish();
   const { changes = 0, ...others } = await tablesWith(admin, world.gone());
   expect(others).toEqual({});
-  // The last entry of each customer that was stored.
+  // Each stored customer's last change log entry remains.
   expect(changes).toBeLessThanOrEqual(world.all.filter(({ erasedBy }) => erasedBy === 'customer').length);
   await world.follow();
   const { rows: dangling } = await admin.query(
@@ -340,12 +340,12 @@ it('whatever happens, nothing of an erased person is left', { timeout: 300_000 }
   );
 });
 
-it('uploads that come at the same time leave nothing of an erased person', { timeout: 120_000 }, async () => {
+it('concurrent uploads leave nothing of an erased person', { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom('anonymise', 'delete'), async (mode) => {
       const world = await newWorld();
       await world.upload('customers', [0, 1, 2], false);
-      // What is under way may be stored or refused; it is left out of the oracle by sending it directly.
+      // A pending upload may be stored or refused, so the test sends it directly and does not consult the oracle.
       const person = world.all[0] as World['all'][number];
       const flood = Array.from({ length: 12 }, async (_, at) => {
         const student = { student_id: person.customer_id, user_id: person.visitor, city: person.city };

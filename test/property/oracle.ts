@@ -1,19 +1,19 @@
 /**
- * What an upload must do, said again in the simplest way: records are applied one after another to a map. It knows
- * nothing of batches, statements or SQL.
+ * The expected effect of an upload in its simplest form: records are applied one after another to a map. The code does
+ * not know about batches, statements or SQL.
  */
 
 export type Values = Record<string, unknown>;
 
-/** A record to send, with what is known of it by construction. */
+/** A record to send, with its expected outcome. */
 export interface Sent {
   readonly record: unknown;
   readonly id: string | null;
-  /** Field and code of each fault that was put into it; none for a sound one. */
+  /** The field and code of each planted fault, or an empty list for a valid record. */
   readonly faults: readonly { readonly field: string | null; readonly code: string }[];
-  /** References of it that exist nowhere. */
+  /** The record's missing references. */
   readonly dangling: readonly string[];
-  /** What is stored if it is applied. */
+  /** The values that are stored if the record is applied. */
   readonly values: Values;
 }
 

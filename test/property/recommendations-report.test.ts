@@ -21,7 +21,7 @@ const one = <T>(...values: T[]) => fc.constantFrom(...values);
 const hourMs = 3_600_000;
 const firstMs = Date.UTC(2026, 2, 1);
 
-/** Few instants, so that there are ties, and such that lie just within a window, or a year, of each other or just outside. */
+/** Produces only a few instants, so that some are equal, and others are just within or just outside a window or a year. */
 const instant = fc
   .tuple(one(0, 1, 1, 2, 2, 3, 9, 366, 367), one(0, 1, 23, 24), one(-1, 0, 0, 0, 1))
   .map(([days, hours, ms]) => firstMs + days * 24 * hourMs + hours * hourMs + ms);
@@ -30,7 +30,7 @@ const students = one(null, id('5d', 1), id('5d', 1), id('5d', 1), id('5d', 2));
 const item = fc.oneof(
   fc.record({ item_type: one('OFFER'), item_id: one(id('0f', 1), id('0f', 1), id('0f', 2)) }),
   fc.record({ item_type: one('SHOP'), item_id: one(id('5a', 1), id('5a', 1), id('5a', 2)) }),
-  // An item of another kind whose id is that of a shop.
+  // This item has a shop's id, but is of another type.
   fc.record({ item_type: one('TAG'), item_id: one(id('5a', 1)) }),
 );
 const origin = fc.oneof(
@@ -55,7 +55,7 @@ const interactions = fc
       platform: one(null, 'WEB', 'IOS'),
       country: one(null, '', '-', 'GB', `${'é'.repeat(100)}1`, `${'é'.repeat(100)}2`),
       event_time: instant,
-      /** When it is received: the order of ids is not that of the events. */
+      /** The order in which events are received, which differs from the order in which they happened. */
       order: fc.integer({ min: 0, max: 9_999 }),
     }),
     { minLength: 5, maxLength: 60, size: 'max' },
@@ -72,7 +72,7 @@ const interactions = fc
   );
 const transactions = fc.array(
   fc.record({
-    // A transaction that comes again is an update. One has the id of an interaction.
+    // A repeated transaction id is an update. One transaction has the same id as an interaction.
     transaction_id: one(...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => id('7a', n)), idReceived(0, 0)),
     student_id: students,
     shop_id: one(id('5a', 1), id('5a', 2)),
@@ -91,7 +91,7 @@ const ranges = fc
     return { from: day(start), to: day(start + days) };
   });
 
-/** A UUIDv7 of today, for which there is a partition. */
+/** Returns a UUIDv7 from today, because today has a partition. */
 function idReceived(order: number, n: number): string {
   const todayMs = Math.floor(Date.now() / (24 * hourMs)) * 24 * hourMs;
   const time = (todayMs + order).toString(16).padStart(12, '0');
@@ -101,7 +101,7 @@ function idReceived(order: number, n: number): string {
 const histories = fc.record({
   interactions,
   transactions,
-  /** After how many of either maintenance comes by. */
+  /** How many interactions and transactions are added before each maintenance run. */
   steps: fc.array(fc.record({ interactions: fc.nat({ max: 15 }), transactions: fc.nat({ max: 10 }) }), {
     maxLength: 6,
   }),
@@ -128,7 +128,7 @@ it('the report equals one that is recomputed from the tables as the document def
           await storeTransaction(organisationId, transaction);
           stored.set(transaction.transaction_id, transaction);
         }
-        // At least once: some ids come again though nothing has changed.
+        // Changes are delivered at least once, so some ids are repeated although nothing has changed.
         const changed = {
           interactions: {
             ids: interactions
@@ -151,7 +151,7 @@ it('the report equals one that is recomputed from the tables as the document def
         }
       }
     }),
-    // Shrinking a counterexample would take many minutes; its seed is printed.
+    // Shrinking a counterexample would take many minutes, but its seed is printed.
     { numRuns: Number(process.env.REPORT_RUNS ?? propertyRuns(25)), endOnFailure: true },
   );
 }, 300_000);
@@ -178,7 +178,7 @@ async function ask(key: string, asked: AskedReport, limit: number) {
   throw new Error('a page has a cursor or null');
 }
 
-/** Which order groups come in is not defined, only that each comes once. */
+/** Sorts the groups, because their order is not defined. */
 function sorted<T extends { readonly group: object }>(groups: readonly T[]): T[] {
   return [...groups].sort((a, b) => (JSON.stringify(a.group) < JSON.stringify(b.group) ? -1 : 1));
 }

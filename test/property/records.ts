@@ -3,7 +3,7 @@ import { type Field, isProblem } from '../../src/registry/fields.ts';
 import { sentFields, type UploadType } from '../../src/registry/upload-types.ts';
 import type { Sent, Values } from './oracle.ts';
 
-/** A value as it is sent, and as it is stored. */
+/** A value as sent, and as stored. */
 interface Pair {
   readonly sent: unknown;
   readonly stored: unknown;
@@ -37,7 +37,7 @@ const uuid = (id: fc.Arbitrary<string>) =>
     .tuple(id, fc.boolean())
     .map(([stored, upper]): Pair => ({ sent: upper ? stored.toUpperCase() : stored, stored }));
 
-/** Sound values of each kind of column, few enough that the same ones meet again. */
+/** Valid values for each kind of column. There are so few that they repeat. */
 const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
   uuid: () =>
     uuid(fc.constantFrom('0e000000-0000-4000-8000-00000000000a', '0e000000-0000-4000-8000-00000000000b')),
@@ -70,12 +70,12 @@ const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
     ),
 };
 
-/** Whatever bounds a kind of field has, its own reader knows them. */
+/** Returns whether the field's own reader, which knows the limits, accepts the value. */
 const accepted = (field: Field) => (pair: Pair) => !isProblem(field.read(pair.sent));
 
 const wrongType: Pair['sent'] = { not: 'a scalar' };
 
-/** A record of the type: its id one of a few, now and then a fault, a dangling reference or an unknown field. */
+/** Generates a record with one of a few ids, sometimes with a fault, a missing reference or an unknown field. */
 export function sentRecord(type: UploadType, referenced: Record<string, string[]>): fc.Arbitrary<Sent> {
   const fields = sentFields(type);
   const names = Object.keys(fields);
@@ -110,7 +110,7 @@ export function sentRecord(type: UploadType, referenced: Record<string, string[]
   });
 }
 
-/** Leaves a field out, or gives it a value of no use; leaving out an optional one is no fault. */
+/** Omits a field or gives it an invalid value. Omitting an optional field is not a fault. */
 function spoil(
   record: Record<string, unknown>,
   broken: { field: string; missing: boolean },

@@ -14,12 +14,12 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 
 /**
- * Records fail, are corrected, sent again and replayed, in a type with so many rejections that uploads leave them to be settled
- * later. Whatever the background task has or has not done, what a client reads equals the oracle after each step.
+ * Records fail and are corrected, sent again and replayed. Their type has so many rejections that uploads leave settling
+ * to a background task. Whatever progress that task has made, a client must see the same as the oracle after each step.
  */
 
 let test: TestApp;
-/** The background task's connections, which are killed. */
+/** The background task's pool, whose connections are killed. */
 let background: OwnPool;
 const shop = newShop();
 beforeAll(async () => {
@@ -34,12 +34,12 @@ afterAll(async () => {
 });
 
 interface Sent {
-  /** Which of the ids. */
+  /** The index of the record's id. */
   readonly at: number;
-  /** The day of `updated`; none if 0. */
+  /** The day of `updated`, or 0 to omit the field. */
   readonly day: number;
   readonly amount: number;
-  /** Wrong in itself, or of one of the shops that may not be stored yet. */
+  /** Whether the record is valid, invalid, or references a shop that may not be stored yet. */
   readonly is: 'good' | 'wrong' | 'of shop 0' | 'of shop 1';
 }
 
@@ -74,7 +74,7 @@ interface Version {
   readonly amount: number;
 }
 
-/** Says what is stored and what is rejected, step by step. */
+/** Keeps the records that should be stored and rejected after each step. */
 class Oracle {
   readonly stored = new Map<number, Version>();
   readonly rejected = new Map<number, Version & { readonly code: string; readonly shop: number | null }>();
@@ -89,7 +89,7 @@ class Oracle {
     if (is === 'wrong' || (shopAt !== null && !this.shops.has(shopAt))) {
       const code = is === 'wrong' ? 'wrong_type' : 'reference_not_found';
       if (!isOlder(earlier)) {
-        // The newest is the last to be replayed.
+        // The newest version is replayed last.
         this.rejected.delete(at);
         this.rejected.set(at, { ...version, code, shop: shopAt });
       }
@@ -122,7 +122,7 @@ class Oracle {
 
 const others = limits.fewRejectionsMax + 1;
 
-/** A client of an organisation with many rejections that have nothing to do with what it sends. */
+/** Creates a client for an organisation with many unrelated rejections. */
 async function newClient() {
   const { key, organisationId } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
   const headers = { authorization: `Bearer ${key}` };
@@ -142,7 +142,7 @@ async function newClient() {
 
 type Client = Awaited<ReturnType<typeof newClient>>;
 
-/** Some records of a client, what should be known of them, and what is. */
+/** Some of a client's records, with their expected and actual state. */
 class Records {
   readonly oracle = new Oracle();
   readonly #client: Client;
@@ -174,7 +174,7 @@ class Records {
     this.oracle.shops.add(at);
   }
 
-  /** What the list says of these records. */
+  /** Returns these records' entries in the list of rejections. */
   async open(): Promise<unknown[]> {
     const codes = ['wrong_type', 'reference_not_found'];
     const pages = await Promise.all(
@@ -204,7 +204,7 @@ class Records {
 
 const fieldOf = (code: string) => (code === 'wrong_type' ? 'savings' : 'shop_id');
 
-/** Ends sessions of the background task that wait for a lock. In a cluster, it is a worker's session for them that waits. */
+/** Kills the background task's sessions that wait for a lock. On Citus, a worker's session waits on their behalf. */
 const killWaiting = inject('citus')
   ? `with sessions as materialized (
        select global_pid, application_name, wait_event_type from citus_stat_activity where datname = current_database())
@@ -214,7 +214,7 @@ const killWaiting = inject('citus')
   : `select pg_terminate_backend(pid) from pg_stat_activity
      where datname = current_database() and application_name = 'background' and wait_event_type = 'Lock'`;
 
-/** Ends the connection of the background task when it is about to remove rejections. */
+/** Kills the background task's connection just before it removes rejections. */
 async function killSettling(organisationId: string): Promise<void> {
   const blocking = new pg.Client({ connectionString: test.databaseUrl });
   await blocking.connect();
@@ -264,7 +264,7 @@ async function counts(client: Client) {
   return { open: transactions.open_rejections - others, wrong: of('savings'), dangling: of('shop_id') };
 }
 
-it('whatever is sent, settled or killed, a client reads at once what is open', {
+it('whatever is sent, settled or killed, a client at once reads what is open', {
   timeout: 240_000,
 }, async () => {
   const run = async (steps: readonly Step[], order: number) => {
@@ -273,7 +273,7 @@ it('whatever is sent, settled or killed, a client reads at once what is open', {
     const { oracle } = records;
     for (const [at, next] of steps.entries()) {
       await take(client, records, next);
-      // Each of them settles what the others would find; so each is asked first at times.
+      // Each query settles rejections that the other queries would find, so the first query varies.
       const asked = (at + order) % 3;
       if (asked === 0) expect(await records.open()).toEqual(oracle.open());
       const codes = [...oracle.rejected.values()].map(({ code }) => code);
@@ -296,7 +296,7 @@ it('whatever is sent, settled or killed, a client reads at once what is open', {
   });
 });
 
-it('clients that send at the same time each read at once what is open of their records', {
+it('concurrent clients each read at once what is open of their records', {
   timeout: 240_000,
 }, async () => {
   const run = async (perClient: readonly (readonly Step[])[]) => {

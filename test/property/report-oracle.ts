@@ -1,4 +1,4 @@
-/** The report on recommendations once more, slow and plain, as docs/recommendations.md defines it. */
+/** A slow and simple implementation of the recommendations report that docs/uploading/recommendations.md defines. */
 
 export interface TestInteraction {
   readonly interaction_id: string;
@@ -19,7 +19,7 @@ export interface TestTransaction {
   readonly student_id: string | null;
   readonly shop_id: string;
   readonly offer_id: string | null;
-  /** In hundredths, like `savings`, so that sums are exact. */
+  /** An amount in hundredths, like `savings`, so that sums are exact. */
   readonly amount: number;
   readonly savings: number;
   readonly created: number | null;
@@ -27,7 +27,7 @@ export interface TestTransaction {
 }
 
 export interface AskedReport {
-  /** Days as the API takes them. */
+  /** A day in the API's format, like `to`. */
   readonly from: string;
   readonly to: string;
   readonly window: '1h' | '24h' | '7d';
@@ -37,7 +37,7 @@ export interface AskedReport {
 const hourMs = 3_600_000;
 const windowsMs = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs };
 
-/** Something that counts: when it happened, and the interaction that it is, or is credited to. */
+/** A counted event: its time, and the event itself or the interaction that it is credited to. */
 interface Counted {
   readonly at: number;
   readonly touch: TestInteraction;
@@ -118,7 +118,7 @@ export function reportOf(
   }
 
   const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
-  /** The group as JSON, or undefined where it has none. */
+  /** Returns the group as JSON, or undefined if the event has no group. */
   const groupOf = ({ at, touch }: Counted): string | undefined => {
     switch (asked.group_by) {
       case 'day':

@@ -23,7 +23,7 @@ afterAll(() => test.close());
 const referencedIds = ['5a000000-0000-4000-8000-000000000001', '5a000000-0000-4000-8000-000000000002'];
 let organisations = 0;
 
-/** The key of an organisation that holds what records of the type refer to. */
+/** Creates an organisation with the records that the type references, and returns its key. */
 async function organisationWithReferences(type: ResourceType): Promise<string> {
   const { key } = await test.organisation(`org-${++organisations}`);
   for (const { type: target } of referencesOf(type)) {
@@ -78,7 +78,7 @@ async function byLines(key: string, type: ResourceType): Promise<Values[]> {
   return (await linesOf(key, type)).map((line) => JSON.parse(line));
 }
 
-/** Sends what was read, letter for letter; returns how many of them that changed. */
+/** Uploads the records exactly as they were read, and returns how many of them changed. */
 async function sendBack(key: string, type: ResourceType): Promise<number> {
   const lines = await linesOf(key, type);
   const answer = await test.app.inject({
@@ -91,7 +91,7 @@ async function sendBack(key: string, type: ResourceType): Promise<number> {
   return lines.length - answer.json().batches[0].data.counts.unchanged;
 }
 
-/** The oracle writes six digits of a second; what is read has no more than it needs. */
+/** Matches the oracle's times, which have six fractional digits. The API omits trailing zeros. */
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 const asRead = (values: Values): Values =>
   Object.fromEntries(
@@ -101,7 +101,7 @@ const asRead = (values: Values): Values =>
     ]),
   );
 
-/** Sound records with ids of their own. */
+/** Generates valid records with distinct ids. */
 function soundRecords(type: ResourceType): fc.Arbitrary<Sent[]> {
   const referenced = Object.fromEntries(
     referencesOf(type).map((reference) => [reference.type, referencedIds]),
@@ -148,7 +148,7 @@ it.each(resourceTypes)(
   240_000,
 );
 
-/** One field of many records at once, with every value its kind can have. */
+/** Uploads many records with these values in one field, and returns the values that are read back. */
 async function readBack(type: ResourceType, field: string, values: readonly unknown[]): Promise<unknown[]> {
   const key = await organisationWithReferences(type);
   const ids = values.map((_, at) => `1d000000-0000-4000-8000-${String(at).padStart(12, '0')}`);
@@ -209,7 +209,7 @@ it.each([
     fc.double({ min: -90, max: 90, noNaN: true }).map((value) => (value === 0 ? 0 : value)),
   ],
 ] as const)(
-  '4a: every number is read from %s.%s as the one that was sent',
+  '4a: every number is read from %s.%s as it was sent',
   async (type, field, arbitrary) => {
     await fc.assert(
       fc.asyncProperty(fc.array(arbitrary, many), async (values) => {

@@ -14,7 +14,7 @@ import { sentRecord } from './records.ts';
 
 const builders = makeBuilders();
 
-/** Everything that a check says, in a form that can be compared. */
+/** Returns the complete result of a check in a comparable form. */
 function saidBy(check: () => CheckedBatch[]) {
   try {
     return check().map(({ rows, referenced, sample, failedTexts, failedUpdated, ...rest }) => ({
@@ -38,7 +38,7 @@ const typeAndRecords = fc.constantFrom(...uploadTypes).chain((type) => {
   return fc.tuple(fc.constant(type), fc.array(record, { minLength: 1, maxLength: recordsMax + 1 }));
 });
 
-/** What a body may be spoiled with, or just be written differently. */
+/** Snippets to insert into a body. Some make the body invalid, and others only spell it differently. */
 const snippets = [
   ...['"', ',', ':', '{', '}', '[', ']', '{}', '[]', '\\', '\\n', '\\u0041', '\\u0000', '\\ud800', '\u0000'],
   ...[
@@ -93,7 +93,7 @@ function expectSame(type: UploadType, body: Buffer) {
   );
 }
 
-it('a body says the same whether its records may take the fast path or not', () => {
+it('a body gets the same result whether its records may take the fast path or not', () => {
   fc.assert(
     fc.property(typeAndRecords, fc.constantFrom(undefined, 1, '\t', ' \r\n'), ([type, records], space) =>
       expectSame(type, Buffer.from(JSON.stringify({ records }, null, space))),
@@ -102,7 +102,7 @@ it('a body says the same whether its records may take the fast path or not', () 
   );
 });
 
-it('records one a line say the same as in an object', () => {
+it('records as lines get the same result as in an object', () => {
   const said = (type: UploadType, body: string, isLines: boolean, mayReadFast: boolean) =>
     saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { isLines, mayReadFast }));
   fc.assert(
@@ -128,7 +128,7 @@ it('and so does a body that was changed somewhere', () => {
   );
 });
 
-it('numbers written in every way are the numbers that JSON.parse makes of them', () => {
+it('numbers written in any form equal the numbers of JSON.parse', () => {
   const digits = fc.stringMatching(/^\d{1,18}$/);
   const number = fc
     .tuple(

@@ -16,7 +16,7 @@ afterAll(() => test.close());
 
 let organisations = 0;
 
-/** An organisation that holds what records of the type refer to. */
+/** Creates an organisation with the records that the type references. */
 async function organisationWithReferences(type: ResourceType) {
   const made = await test.organisation(`org-${++organisations}`);
   const referenced: Record<string, string[]> = {};
@@ -42,7 +42,7 @@ async function send(key: string, type: ResourceType, records: unknown[]) {
   return { status: answer.statusCode, body: answer.json() };
 }
 
-/** The stored rows of a type, in the oracle's form. */
+/** Returns a type's stored rows in the oracle's form. */
 async function storedRows(organisationId: string, type: ResourceType): Promise<Map<string, Values>> {
   const names = Object.keys(resources[type].fields);
   const { rows } = await test.pool.query<Values>(
@@ -61,7 +61,7 @@ async function storedRows(organisationId: string, type: ResourceType): Promise<M
   return new Map(rows.map((row) => [row[names[0] as string] as string, row]));
 }
 
-/** `2026-03-14 12:00:07.5+00` as the oracle writes it. */
+/** Converts `2026-03-14 12:00:07.5+00` to the oracle's form. */
 function isoOf(value: string): string {
   const [, seconds = '', fraction = ''] = /^(.{19})(?:\.(\d+))?\+00$/.exec(value) ?? [];
   return `${seconds.replace(' ', 'T')}.${fraction.padEnd(6, '0')}Z`;
@@ -72,7 +72,7 @@ function referencesFor(type: ResourceType): Record<string, string[]> {
   return Object.fromEntries(referencesOf(type).map(({ type: target }) => [target, ids]));
 }
 
-/** Uploads drawn from a handful of records, so that the same one comes again, in the same upload and in later ones. */
+/** Generates uploads from a handful of records, so that records are repeated within an upload and in later uploads. */
 const sessions = fc.constantFrom(...resourceTypes).chain((type) =>
   fc.array(sentRecord(type, referencesFor(type)), { minLength: 1, maxLength: 10 }).chain((pool) =>
     fc.record({
@@ -85,7 +85,7 @@ const sessions = fc.constantFrom(...resourceTypes).chain((type) =>
   ),
 );
 
-it('stored rows, counts and indices equal those of records applied one after another', async () => {
+it('stored rows, counts and indexes equal records applied one after another', async () => {
   await fc.assert(
     fc.asyncProperty(sessions, async ({ type, uploads }) => {
       const { key, organisationId } = await organisationWithReferences(type);
@@ -113,7 +113,7 @@ function statusOf(records: readonly Sent[], failed: number): number {
   return failed === records.length ? 400 : 207;
 }
 
-it('uploads of the same records at the same time never fail for each other, nor wait for each other in circles', async () => {
+it('concurrent uploads of the same records never fail because of each other, nor deadlock', async () => {
   const { key, organisationId } = await test.organisation('concurrent');
   const ids = Array.from({ length: 400 }, (_, n) => `1d000000-0000-4000-8000-${String(n).padStart(12, '0')}`);
   const record = (tag_id: string, name: string) => ({ tag_id, name });
@@ -143,7 +143,7 @@ it('uploads of the same records at the same time never fail for each other, nor 
   const rows = await storedRows(organisationId, 'tags');
   expect(rows.size).toBe(ids.length);
   for (const { name } of rows.values()) expect(name).toMatch(/^\d+-\d+$/);
-  // Counted by each connection when it ends or is idle for a moment.
+  // A connection reports its counts when it ends or has been idle for a short time.
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   expect((await countDeadlocks(test.databaseUrl)) - before).toBe(0);
 });

@@ -11,13 +11,13 @@ import { createTestDatabase } from '../support/database.ts';
 import { fillTable } from '../support/filled-tables.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** An analyst reads the views and the tables behind them, and finds no way to read or write anything else. */
+/** An analyst can read the views and the tables behind them, but cannot read or write anything else. */
 
 const ownerUrl = await createTestDatabase();
 const owner = new pg.Client({ connectionString: ownerUrl });
 let analyst: pg.Client;
 
-/** What the role may read; all other relations in our schemas are refused. */
+/** The API description lists the record types that the role may read. It may not read other relations in our schemas. */
 const description = readFileSync(fileURLToPath(new URL('../../openapi.json', import.meta.url)), 'utf8');
 const recordTypes = Object.keys(JSON.parse(description).paths).flatMap(
   (path) => /^\/v1\/data\/([a-z-]+)$/.exec(path)?.[1]?.replaceAll('-', '_') ?? [],
@@ -28,7 +28,7 @@ const readable = [...tables.map((name) => `public.${name}`), ...views.map((name)
 const readableColumns = ['organisation_id', 'slug', 'name'];
 
 const refused = { code: '42501' };
-/** Tables whose values an analyst must find nowhere. */
+/** Tables whose values must never be visible to an analyst. */
 const secretTables = ['api_keys', 'audit_log'];
 const [hash, entry] = ['c0ffee00'.repeat(8), 'planted-in-the-audit-log-7c1e'];
 const secrets = [hash, Buffer.from(hash, 'hex').toString('base64'), entry];
@@ -38,7 +38,7 @@ interface Relation {
   readonly kind: string;
 }
 
-/** Relations of the schemas that match. Citus has views in ours, which show the names of tables. */
+/** Returns the relations in the matching schemas, without the views that Citus adds to our schemas. */
 async function relationsIn(schemas: string): Promise<Relation[]> {
   const { rows } = await owner.query<Relation>(
     `select format('%I.%I', n.nspname, c.relname) as name, c.relkind::text as kind
@@ -53,7 +53,7 @@ const ours = `n.nspname not in ('pg_catalog', 'information_schema')`;
 
 beforeAll(async () => {
   await owner.connect();
-  // The template of the test databases was migrated, but a copy does not take over the rights on the database.
+  // The template database has been migrated, but clones do not inherit privileges on the database itself.
   expect(await runCommand(['migrate'], { DATABASE_URL: ownerUrl })).toMatchObject({ exitCode: 0 });
   await owner.query('set session_replication_role = replica');
   for (const table of [...tables, ...secretTables]) await fillTable(owner, table, 1, 100);
@@ -68,7 +68,7 @@ afterAll(async () => {
   await owner.end();
 });
 
-/** How many rows of a relation show a secret, to the given login. */
+/** Returns how many of a relation's rows show a secret to the given login. */
 async function countShowing(client: pg.Client, relation: string): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
     `select count(*)::integer as count from ${relation} t
@@ -79,7 +79,7 @@ async function countShowing(client: pg.Client, relation: string): Promise<number
 }
 
 describe('an analyst reads', () => {
-  it('every row of what the views show', async () => {
+  it('every row of the views', async () => {
     for (const name of views) {
       const table = name === 'freshness' ? 'record_counts' : name;
       const counts = await Promise.all(
@@ -101,7 +101,7 @@ describe('an analyst reads', () => {
       await expect(analyst.query(`select from ${name}`), name).rejects.toMatchObject(refused);
   });
 
-  it('of organisations the name alone', async () => {
+  it('only the name of organisations', async () => {
     const { rows } = await owner.query<{ name: string }>(
       `select attname as name from pg_attribute
        where attrelid = 'public.organisations'::regclass and attnum > 0 and not attisdropped`,
@@ -115,7 +115,7 @@ describe('an analyst reads', () => {
   });
 
   it('no hash of a key and no audit entry in the catalogues', { timeout: 120_000 }, async () => {
-    // The check would notice: the statistics hold what was planted, and show it to the owner.
+    // The statistics contain the planted values and show them to the owner, which proves that the check works.
     expect(await countShowing(owner, 'pg_catalog.pg_stats')).toBeGreaterThan(0);
     const relations = await relationsIn(`not (${ours})`);
     expect(relations.length).toBeGreaterThan(150);
@@ -135,7 +135,8 @@ describe('an analyst writes', () => {
       const statements = kind === 'S' ? [`select nextval('${name}')`] : [`delete from ${name}`];
       if (kind !== 'S') statements.push(`insert into ${name} default values`, `truncate ${name}`);
       for (const statement of statements) {
-        // A view with a join, or on Citus any view, cannot be written to by anyone, and says so before the rights are looked at.
+        // No login can write to a view with a join, or to any view on Citus, and PostgreSQL reports that before it
+        // checks privileges.
         const error = await analyst.query(statement).catch((thrown) => thrown);
         const codes = ['42501', '55000', '42809', ...(inject('citus') && kind === 'v' ? ['0A000'] : [])];
         expect(codes, `${statement}: ${error.message}`).toContain(error.code);
@@ -146,7 +147,7 @@ describe('an analyst writes', () => {
        union all select relname from pg_class c
        where (has_table_privilege(oid, 'insert, update, delete, truncate, references, trigger')
           or has_any_column_privilege(oid, 'insert, update, references'))
-         -- An update of this view sets a setting of the own session.
+         -- Updating this view only changes the current session's settings.
          and oid <> 'pg_catalog.pg_settings'::regclass
        union all select spcname from pg_tablespace where has_tablespace_privilege(oid, 'create')`,
     );
@@ -157,14 +158,14 @@ describe('an analyst writes', () => {
     ['serve', 'set role intake_serve'],
     ['administer', 'set role intake_admin'],
     ['be the owner', 'set role postgres'],
-    ['log in anew as somebody else', 'set session authorization postgres'],
+    ['log in again as somebody else', 'set session authorization postgres'],
     ['give itself a role', 'grant intake_admin to current_user'],
     ['change a view', 'alter view analytics_all.shops set (security_barrier = false)'],
     ['replace a view', 'create or replace view analytics_all.shops as select * from public.shops'],
     ['create a table', 'create table public.mine (a int)'],
     ['create a temporary table', 'create temporary table mine (a int)'],
     ['create a schema', 'create schema mine'],
-    // Citus refuses to lock rows of several organisations before it looks at the rights.
+    // Lock only one organisation's rows. Otherwise Citus refuses the statement before it checks privileges.
     ['lock rows', `select from public.shops where organisation_id = '${randomUUID()}' for share`],
     ['keep writers out', 'begin; lock table public.shops in share mode'],
     ['look a key up', `select find_api_key('x')`],
@@ -173,7 +174,7 @@ describe('an analyst writes', () => {
     ['read files of the machine', `select pg_read_file('/etc/passwd')`],
     ['run programs', `copy (select 1) to program 'cat'`],
     [
-      'end what others do',
+      'end the sessions of others',
       `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'postgres'`,
     ],
   ])('nothing else either: it cannot %s', async (_what, statement) => {
@@ -198,7 +199,7 @@ describe('the functions that an analyst may call', () => {
     expect(rows.map(({ name }) => name)).toEqual(['recovery_target', 'uuid_floor']);
   });
 
-  /** Arguments that lead to a table, by their type, in several variants. */
+  /** Returns arguments that refer to a table, by argument type, in several variants. */
   const argumentsFor = (table: string): Readonly<Record<string, readonly string[]>> => ({
     text: [`'public.${table}'`, `'select * from public.${table}'`, `'delete from public.${table}'`],
     name: [`'${table}'`, `'public'`],
@@ -229,7 +230,7 @@ describe('the functions that an analyst may call', () => {
     tsquery: [`'x'`],
   });
 
-  /** All functions that could read or write something: an immutable one sees its arguments alone. */
+  /** Returns all functions that could read or write data. Immutable functions only see their arguments. */
   async function callable(): Promise<Callable[]> {
     const { rows } = await analyst.query<Callable>(
       `select format('%I.%I', n.nspname, p.proname) as name,
@@ -244,7 +245,7 @@ describe('the functions that an analyst may call', () => {
     return rows.filter(({ types }) => types.every((type) => type in known));
   }
 
-  /** What the call returned, as text, and whether it wrote: only a transaction that writes has an id. */
+  /** Returns the call's result as text, and whether the call wrote anything. Only a writing transaction has an id. */
   async function call(client: pg.Client, statement: string): Promise<{ returned: string; wrote: boolean }> {
     const script = `begin; set local statement_timeout = '2s'; ${statement};
       select pg_current_xact_id_if_assigned() is not null as wrote`;
@@ -258,7 +259,10 @@ describe('the functions that an analyst may call', () => {
     }
   }
 
-  /** On a primary these are open to every login, and only a superuser could close them; docs/analytics.md lists them. */
+  /**
+   * Functions that every login can call on a primary, because only a superuser could revoke that privilege.
+   * docs/analytics.md lists these functions.
+   */
   const writing = [
     'lo_creat',
     'lo_create',
@@ -271,7 +275,7 @@ describe('the functions that an analyst may call', () => {
   it('return no secret, and write to no table', { timeout: 300_000 }, async () => {
     const functions = await callable();
     expect(functions.length).toBeGreaterThan(400);
-    // What the same calls return to the owner would be noticed.
+    // The same kind of call returns the secrets to the owner, which proves that the check would detect them.
     for (const [table, index] of [
       ['api_keys', 1],
       ['audit_log', 2],

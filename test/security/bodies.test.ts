@@ -22,21 +22,21 @@ import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { type Served, startSteadyClient } from '../support/steady-client.ts';
 
 /**
- * Bodies made to use up memory or time. While they are sent, another organisation's client uploads record after record,
- * and is served as if nothing were.
+ * Tests bodies that try to exhaust memory or CPU time. In the meantime, another organisation's client uploads one
+ * record after another and must be served as usual.
  *
- * The bound on memory: a body may have 32 MiB. While its room doubles it is held twice, what it was copied from waits for
- * the collector, and what is parsed of it may take several times as much, so one body is given 12 times its size. What is
- * refused unparsed is given 5 times.
+ * The memory limit follows from the largest body, which is 32 MiB. While its buffer doubles, both copies exist. The old
+ * buffer waits for the garbage collector, and the parsed form may be several times as large, so one body may take 12
+ * times its size. A body that is refused before parsing may take 5 times its size.
  */
 const bodyMegabytes = 32;
 const bodyBytesMax = bodyMegabytes * 1024 * 1024;
 const refusedMegabytesMax = 5 * bodyMegabytes;
 const parsedMegabytesMax = 12 * bodyMegabytes;
-/** A neighbour may be slowed down by what keeps the processors busy; this is where being slow becomes being away. */
+/** A neighbour may be slower on a busy machine. Beyond this limit, the service counts as unavailable to the neighbour. */
 const neighbourMsMax = 4_000;
 
-// Some bodies are sent up to nine times.
+// The timeout is long because some bodies are sent up to nine times.
 vi.setConfig({ testTimeout: 300_000 });
 
 let server: BuiltServer;
@@ -46,7 +46,7 @@ beforeAll(async () => {
   server = await startBuiltServer();
   key = await server.createKey('acme');
   othersKey = await server.createKey('other');
-  // What the first of everything costs is not the attack's.
+  // The cost of lazy initialisation should not count as part of the attack.
   await post(JSON.stringify({ records: [{ name: 'x'.repeat(1_000_000) }] }));
 });
 afterAll(async () => {
@@ -54,8 +54,8 @@ afterAll(async () => {
   expect(server.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
 });
 /**
- * Sends bodies, which are made before: making them would keep the neighbour in this same process waiting. A machine that
- * others slow down can only make garbage wait longer, so one of three is enough.
+ * Sends bodies that were built earlier, because building them would delay the neighbour in the same process. A busy
+ * machine can only delay garbage collection, so one good attempt out of three is enough.
  */
 async function attack(megabytesMax: number, send: () => Promise<void>): Promise<void> {
   let megabytes = Number.POSITIVE_INFINITY;
@@ -97,11 +97,12 @@ const coded = (coding: string) => [`Content-Encoding: ${coding}`];
 const tag = (extra = '') => `{"records":[{"tag_id":"${randomUUID()}","name":"x"${extra}}]}`;
 
 describe('bombs', () => {
-  // Each expands to 256 MB: opened whole, one takes more than the bound for it, and four more than theirs.
+  // Each body expands to 256 MB. If bodies were fully decompressed, one of them would exceed the memory limit for one
+  // body, and four of them would exceed the limit for four.
   const part = Buffer.alloc(8 * 1024 * 1024);
   const times = 32;
   const repeat = (bytes: Buffer) => Buffer.concat(Array<Buffer>(times).fill(bytes));
-  /** Blocks of one stream that may be repeated, for each begins anew. */
+  /** Independent blocks, which can be repeated in one stream. */
   const blocks = repeat(deflateRawSync(part, { level: 9, finishFlush: constants.Z_FULL_FLUSH }));
   const members = repeat(gzipSync(part));
   const whole = () => Buffer.alloc(times * part.length);
@@ -137,7 +138,7 @@ describe('bombs', () => {
     });
   });
 
-  it('that are none, of several members, are taken', async () => {
+  it('that are not bombs, of several members, are accepted', async () => {
     const sent = tag();
     const members = [sent.slice(0, 20), sent.slice(20)].map((text) => gzipSync(text));
     expect((await post(Buffer.concat(members), coded('gzip'))).status).toBe(200);
@@ -153,7 +154,7 @@ describe('bodies of 32 MiB', () => {
     ['br', (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
     ['zstd', (bytes) => zstdCompressSync(bytes)],
   ];
-  it.each(codings)('in %s are taken, and with one byte more they are 413', async (coding, compress) => {
+  it.each(codings)('in %s are accepted, and with one byte more they are 413', async (coding, compress) => {
     const [largest, tooLarge] = [compress(padded(bodyBytesMax)), compress(padded(bodyBytesMax + 1))];
     await attack(parsedMegabytesMax, async () => {
       expect((await post(largest, coded(coding))).status).toBe(200);
@@ -186,7 +187,7 @@ describe('bodies that are nested', () => {
     ['arrays in a field', () => `{"records":[{"tag_id":"${randomUUID()}","name":${arrays(deep)}}]}`],
     ['objects in an unknown field', () => tag(`,"more":${objects(deep)}`)],
     ['both by turns in an unknown field', () => tag(`,"more":${mixed(deep)}`)],
-    ['arrays beside the records', () => `{"more":${arrays(deep)},${tag().slice(1)}`],
+    ['arrays next to the records', () => `{"more":${arrays(deep)},${tag().slice(1)}`],
     ['arrays behind a string with an escaped quote', () => tag(`,"q":"\\\\\\"","more":${arrays(deep)}`)],
     ['arrays behind a string that ends with a backslash', () => tag(`,"q":"\\\\","more":${arrays(deep)}`)],
     ['arrays in an interaction', () => `{"interaction_type":"SHARE","city":${arrays(deep)}}`],
@@ -200,7 +201,10 @@ describe('bodies that are nested', () => {
     ['deflate', (text) => deflateSync(text)],
   ];
 
-  /** As a whole, or where the rest of the body is sound, the one record; an interaction because it is too large. */
+  /**
+   * Checks that the body was refused: an upload reports a failed record, an interaction is too large (413), or the whole
+   * request is invalid (400).
+   */
   function expectRefused(answer: Answer): void {
     const failed = { status: 400, body: { batches: [{ data: { counts: { failed: 1 } } }] } };
     const { batches, details } = answer.body;
@@ -220,7 +224,7 @@ describe('bodies that are nested', () => {
     });
   });
 
-  // What is nested is found in the text, which is the same whatever it was sent as.
+  // Nesting is detected in the decoded text, which is the same in every encoding.
   it('are refused in every coding', async () => {
     const text = tag(`,"more":${mixed(deep)}`);
     const bodies = codings.map(([coding, compress]) => [coded(coding), compress(text)] as const);
@@ -230,8 +234,8 @@ describe('bodies that are nested', () => {
     });
   });
 
-  it('32 levels deep are taken, and of one more the record says so, not its neighbours', async () => {
-    // The body, its records and the record are three.
+  it('32 levels deep are accepted, and one more fails the record, not its neighbours', async () => {
+    // The body, its list of records and the record itself are three levels.
     for (const nest of [arrays, objects]) {
       expect((await post(tag(`,"more":${nest(29)}`))).status).toBe(200);
       const [good, deeper] = [tag(), tag(`,"more":${nest(30)}`)].map((body) => body.slice(12, -2));
@@ -251,14 +255,14 @@ describe('bodies that are nested', () => {
     }
   });
 
-  it('beside the records, one level more than 32 is 400 for all', async () => {
+  it('outside the records, one level more than 32 is 400 for all', async () => {
     expect((await post(`{"more":${arrays(31)},${tag().slice(1)}`)).status).toBe(200);
     const refused = await post(`{"more":${arrays(32)},${tag().slice(1)}`);
     expectError(refused, 400);
     expect(refused.body.message).toMatch(/nested/);
   });
 
-  it('in nothing but the text of a string, or side by side, are not nested', async () => {
+  it('only within a string, or side by side, are not nested', async () => {
     for (const text of ['['.repeat(900), '{'.repeat(900), '\\"['.repeat(200), `\\\\\\"${'{'.repeat(100)}`])
       expect((await post(`{"records":[{"tag_id":"${randomUUID()}","name":"${text}"}]}`)).status).toBe(200);
     expect((await post(tag(`,"more":[${'[],'.repeat(1_000)}[]]`))).status).toBe(200);
@@ -275,7 +279,7 @@ describe('names and values of many megabytes', () => {
     ['an id of 30 MB', 400, () => `{"records":[{"tag_id":"${long}","name":"x"}]}`],
     ['a number of 30 MB', 400, () => tag(`,"more":${'9'.repeat(long.length)}`)],
     ['300,000 names', 400, () => tag(`,${many()}`)],
-    ['a name of 30 MB beside the records', 400, () => `{"${long}":1}`],
+    ['a name of 30 MB next to the records', 400, () => `{"${long}":1}`],
   ] as [string, number, () => string][])('%s is %i, and the answer is short', async (_what, status, make) => {
     const body = make();
     await attack(parsedMegabytesMax, async () => {
@@ -286,8 +290,8 @@ describe('names and values of many megabytes', () => {
   });
 });
 
-describe('bodies that come oddly', () => {
-  it('a byte to a chunk they are taken, and cost no more than others', async () => {
+describe('bodies that arrive in unusual ways', () => {
+  it('a byte per chunk they are accepted, and cost no more than others', async () => {
     const bytes = 1024 * 1024;
     const sent = tag();
     const request = Buffer.concat([
@@ -301,7 +305,7 @@ describe('bodies that come oddly', () => {
     });
   });
 
-  it('a byte to a packet they are taken', async () => {
+  it('a byte per packet they are accepted', async () => {
     const sent = tag();
     const request = rawPost(
       '/v1/data/tags',
@@ -315,7 +319,7 @@ describe('bodies that come oddly', () => {
     expect(Buffer.concat(await answer).toString()).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('longer than they say they are 400, and the rest is no request', async () => {
+  it('longer than declared they are 400, and the rest is not a request', async () => {
     const sent = tag();
     const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${sent.length - 5}`], sent);
     const { statuses, closed } = await exchangeBytes(server.url, bytes);
@@ -323,7 +327,7 @@ describe('bodies that come oddly', () => {
     expect(closed).toBe(true);
   });
 
-  it('shorter than they say they are 408 in time, and nothing is stored', async () => {
+  it('shorter than declared they are 408 in time, and nothing is stored', async () => {
     const sent = tag();
     const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${sent.length + 5}`], sent);
     const timeouts = { REQUEST_TIMEOUT_MS: '3000', HEADERS_TIMEOUT_MS: '3000' };
@@ -334,7 +338,7 @@ describe('bodies that come oddly', () => {
     expect((await apiOf(server.url, key).batch('tags', records)).counts.created).toBe(1);
   });
 
-  it('broken off they are nothing', async () => {
+  it('interrupted they store nothing', async () => {
     const sent = tag();
     for (const length of [sent.length + 5, bodyBytesMax]) {
       const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${length}`], sent);

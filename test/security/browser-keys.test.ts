@@ -12,8 +12,8 @@ import { rawPost } from '../support/raw-http.ts';
 import { listRejections } from '../support/rejections.ts';
 
 /**
- * A browser key is part of a web page, so every visitor has it. It records interactions from pages of its origins, within
- * limits for each address, and its answers say nothing about what is stored.
+ * A browser key is part of a web page, so every visitor has it. It can only record interactions from pages on its
+ * origins, within limits per address, and its responses reveal nothing about stored data.
  */
 
 const origin = 'https://shop.example';
@@ -29,7 +29,7 @@ let shop: string;
 let student: string;
 beforeAll(async () => {
   server = await startAdminServer({
-    // So that a test can come from any address.
+    // This setting lets a test send requests from any address.
     TRUSTED_PROXY: '127.0.0.1',
     BROWSER_INTERACTIONS_PER_SECOND_MAX: String(perWindow / 2),
   });
@@ -47,7 +47,7 @@ beforeAll(async () => {
   return () => server.stop();
 });
 
-/** The API with this key, behind a proxy that serves HTTPS. */
+/** Returns the API with this key, behind a proxy that terminates HTTPS. */
 function proxied(key: string, headers: Record<string, string> = {}): Api {
   const api = apiOf(server.url, key);
   const all = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.1', ...headers };
@@ -61,7 +61,7 @@ function proxied(key: string, headers: Record<string, string> = {}): Api {
 }
 
 let addresses = 0;
-/** A page of the shop, at an address of its own unless one is given. */
+/** Returns the API as the shop's web page uses it, from a new address by default. */
 const page = (address = `10.1.${++addresses >> 8}.${addresses & 255}`, from: string = origin, with_ = key) =>
   proxied(with_, { origin: from, 'x-forwarded-for': address });
 
@@ -80,7 +80,7 @@ const corsOf = ({ headers }: Answer) =>
 
 const accepted = (received = 1) => ({ received, accepted: received, errors: [], warnings: [] });
 
-describe('what it may do', () => {
+describe('its permissions', () => {
   it('records interactions from pages of its origins, which can read the answers', async () => {
     const item_id = newShop().shop_id;
     await owner.upload('shops', [newShop({ shop_id: item_id })]);
@@ -121,7 +121,7 @@ describe('what it may do', () => {
     });
   });
 
-  it('is refused for every other operation, and that costs the organisation nothing', async () => {
+  it('is refused for every other operation, at no cost to the organisation', async () => {
     const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
     let refused = 0;
     for (const [path, methods] of Object.entries<Record<string, { security?: [] }>>(paths)) {
@@ -142,7 +142,7 @@ describe('what it may do', () => {
     expect(nowhere.headers.get('ratelimit')).toBeNull();
   });
 
-  it('preflights of its two operations are answered and remembered, and no others', async () => {
+  it('preflights of its two operations are answered and cached, and no others', async () => {
     const asked = { origin, 'access-control-request-method': 'POST' };
     const anyone = { 'x-forwarded-proto': 'https', ...asked };
     const ask = (path: string, headers: Record<string, string> = anyone) =>
@@ -167,7 +167,7 @@ describe('what it may do', () => {
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(corsOf(answer)).toEqual([]);
     }
-    // Without what makes it a preflight it is another method, which needs a key.
+    // Without the preflight headers, OPTIONS is an ordinary method that needs a key.
     expectError(await ask(single, { 'x-forwarded-proto': 'https', origin }), 401);
     const plain = await owner.send(single, { method: 'OPTIONS', headers: { origin } });
     expectError(plain, 405);
@@ -184,11 +184,11 @@ describe('what it may do', () => {
   });
 });
 
-describe('what an address may send', () => {
+describe('the limit of an address', () => {
   const send = (api: Api, count: number) => Promise.all(many(count, () => api.post(single, seen())));
   const statuses = (answers: Answer[]) => answers.map(({ status }) => status);
 
-  it('is bounded; other addresses and other keys of the organisation are served', async () => {
+  it('holds; other addresses and other keys of the organisation are served', async () => {
     const [flood, other, ours] = await inOneWindow(async () => {
       const flooding = await send(page('203.0.113.1'), perWindow + 20);
       return [flooding, await send(page(), 2), [await owner.post(single, seen())]];
@@ -218,7 +218,7 @@ describe('what an address may send', () => {
     expect(large.body.details[0].code).toBe('too_many_records');
   });
 
-  it('is counted for a whole network of IPv6', async () => {
+  it('covers a whole IPv6 network', async () => {
     const answers = await inOneWindow(async () => {
       const network = `2001:db8:${(++addresses).toString(16)}`;
       const within = many(perWindow + 5, (at) => page(`${network}::${at + 1}`).post(single, seen()));
@@ -228,7 +228,7 @@ describe('what an address may send', () => {
     expect(answers.at(-1)!.status).toBe(202);
   });
 
-  it('a body of more than a mebibyte is 413, and four of them at once are all that an address may send', async () => {
+  it('a body of more than a mebibyte is 413, and an address may send at most four at once', async () => {
     const text = (bytes: number) => JSON.stringify({ records: [seen()] }).padEnd(bytes);
     const post = (api: Api, bytes: number) =>
       api.send(batch, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text(bytes) });
@@ -253,14 +253,14 @@ describe('what an address may send', () => {
   });
 });
 
-describe('what its answers show', () => {
-  /** Status, headers and body, without what differs between any two requests. */
+describe('what its answers reveal', () => {
+  /** Returns the status, headers and body, without values that differ between any two requests. */
   function shown({ status, headers, body }: Answer): string {
     const told = [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit)$/.test(name));
     return JSON.stringify({ status, told, body });
   }
 
-  it('is the same for references that exist and that do not', async () => {
+  it('is the same for existing and missing references', async () => {
     const bodies = (student_id: string, item_id: string) => [
       [single, seen({ student_id, item_id })],
       [batch, { records: [seen({ student_id, item_id }), seen({ student_id, item_id }), seen()] }],
@@ -272,7 +272,7 @@ describe('what its answers show', () => {
         const other = seen({ city: 'Bath' });
         const otherBody = path === batch ? { records: [other] } : other;
         for (const headers of [undefined, { 'idempotency-key': randomUUID() }]) {
-          // With a key it is sent again, and then another body.
+          // With an Idempotency-Key, retry the request, and then send another body with the same key.
           const sent = headers ? [body, body, otherBody] : [body];
           for (const one of sent) answers.push(shown(await page().post(path as string, one, headers)));
         }
@@ -332,7 +332,7 @@ describe('what its answers show', () => {
     expectError(await page().post(`${batch}?dry_run=true`, { records: [seen()] }), 400, ['dry_run']);
   });
 
-  it('its Idempotency-Keys are apart from those of other keys', async () => {
+  it('its Idempotency-Keys are separate from other keys', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     expect((await owner.post(single, seen(), headers)).status).toBe(201);
     expect((await page().post(single, seen({ city: 'Bath' }), headers)).status).toBe(202);
@@ -365,7 +365,7 @@ describe('its life', () => {
     expect((await page().post(single, seen())).status).toBe(202);
   });
 
-  it('rotation by the release before keeps it a browser key, and that release does not know it', async () => {
+  it('rotation by the previous release keeps it a browser key, and that release does not know it', async () => {
     const rows = await queryDatabase<{ browser_origins: string[] }>(
       server.databaseUrl,
       `insert into api_keys (key_id, organisation_id, key_sha256, permissions, successor_of)
@@ -385,7 +385,7 @@ describe('its life', () => {
     ).rejects.toThrow(/check constraint/);
   });
 
-  it('works at once, and stops within seconds when it is revoked, as its pages can read', async () => {
+  it('works at once, and stops within seconds when it is revoked, which its pages can read', async () => {
     const wanted = { organisation: 'acme', browser: true, origins: [origin] };
     const { status, body } = await server.admin.post('/admin/v1/keys', wanted);
     expect({ status, body }).toMatchObject({ status: 201, body: { browser: true, origins: [origin] } });

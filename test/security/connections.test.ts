@@ -19,7 +19,7 @@ import { connectionsTo, forgetPeak, residentMegabytes } from '../support/process
 import { rawPost } from '../support/raw-http.ts';
 import { startSteadyClient } from '../support/steady-client.ts';
 
-/** Connections that are held open to use them up: slow ones, silent ones, more than there may be. */
+/** Tests connections that try to exhaust the server: slow connections, silent connections, and too many connections. */
 
 const openConnections = fileURLToPath(new URL('../support/open-connections.ts', import.meta.url));
 
@@ -40,7 +40,10 @@ interface Ended {
   readonly afterMs: number;
 }
 
-/** What a connection was told before the server ended it, and when; rejects when it is still open after `withinMs`. */
+/**
+ * Returns the data received before the server closed the connection, and how long that took. Rejects if the connection
+ * is still open after `withinMs`.
+ */
 async function endOf(socket: Socket, withinMs: number): Promise<Ended> {
   const started = performance.now();
   let said = '';
@@ -58,21 +61,24 @@ async function endOf(socket: Socket, withinMs: number): Promise<Ended> {
   return { said, afterMs: performance.now() - started };
 }
 
-/** Sends a byte a second, whatever becomes of it. What has come is read first: writing to an end that is reset loses it. */
+/**
+ * Sends a byte per second until the connection is closed. Reads received data before each write, because writing to a
+ * reset connection loses that data.
+ */
 function drip(socket: Socket, byte: string): void {
   const timer = setInterval(() => setImmediate(() => socket.writable && socket.write(byte)), 1_000);
   socket.once('close', () => clearInterval(timer));
 }
 
-describe('connections on which a request never becomes whole', () => {
-  /** Longer than a machine stops for: the neighbour's requests have to be whole within them, too. */
+describe('connections on which a request is never complete', () => {
+  /** The timeouts are so long that the neighbour's requests do not exceed them if the machine stalls. */
   const headersMs = 6_000;
   const requestMs = 7_000;
   const idleMs = 8_000;
-  /** The server looks at all of them once a second, and a machine that others slow down takes its time. */
+  /** Extra time, because the server checks its connections only once a second, and a busy machine may be slow. */
   const graceMs = 30_000;
   let server: BuiltServer;
-  /** By itself, for the others must not be idle for so long when the machine pauses. */
+  /** A separate server with a short idle timeout. On `server`, the neighbour would exceed it if the machine stalled. */
   let impatient: BuiltServer;
   let key: string;
   beforeAll(async () => {
@@ -106,7 +112,7 @@ describe('connections on which a request never becomes whole', () => {
     }
   }
 
-  it.concurrent('200 that send a byte of their headers a second are 408 in time', async () => {
+  it.concurrent('200 that send a byte of their headers per second are 408 in time', async () => {
     const sockets = Array.from({ length: 200 }, () => openTo(server.url));
     for (const socket of sockets) {
       socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\nX: ');
@@ -115,7 +121,7 @@ describe('connections on which a request never becomes whole', () => {
     await expectCut(sockets, headersMs, /^HTTP\/1\.1 408 /);
   });
 
-  it.concurrent('those that send a byte of their body a second are 408 in time', async () => {
+  it.concurrent('those that send a byte of their body per second are 408 in time', async () => {
     const sockets = Array.from({ length: 50 }, () => openTo(server.url));
     const headers = [`Authorization: Bearer ${key}`, 'Content-Type: application/json'];
     for (const [at, socket] of sockets.entries()) {
@@ -127,18 +133,18 @@ describe('connections on which a request never becomes whole', () => {
     await expectCut(sockets, requestMs, /^HTTP\/1\.1 408 /);
   });
 
-  it.concurrent('those that say nothing at all are ended in time', async () => {
+  it.concurrent('silent ones are closed in time', async () => {
     const sockets = Array.from({ length: 50 }, () => openTo(server.url));
     await expectCut(sockets, headersMs, /^(HTTP\/1\.1 408 |$)/);
   });
 
-  it.concurrent('those that say nothing more after an answer are ended in time', async () => {
+  it.concurrent('those that are silent after an answer are closed in time', async () => {
     const sockets = Array.from({ length: 50 }, () => openTo(impatient.url));
     for (const socket of sockets) socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await expectCut(sockets, idleMs, /^HTTP\/1\.1 200 [\s\S]*\}$/);
   });
 
-  it.concurrent('those that begin a second request and never end it are 408 in time', async () => {
+  it.concurrent('those that start a second request and never finish it are 408 in time', async () => {
     const sockets = Array.from({ length: 50 }, () => openTo(server.url));
     const whole = 'GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n';
     for (const socket of sockets) {
@@ -149,9 +155,9 @@ describe('connections on which a request never becomes whole', () => {
   });
 });
 
-describe('those who ask for the API reference and do not read it', () => {
+describe('clients that request the API reference and do not read it', () => {
   const readers = 150;
-  /** The script is 4.4 MB. With TLS each connection takes some 100 kB by itself. */
+  /** The script is 4.4 MB. With TLS, each connection alone takes about 100 kB. */
   const growthMaxMb = 50;
   const folder = mkdtempSync(join(tmpdir(), 'intake-unread-'));
   const { certFile, keyFile } = makeCertificate(folder, 'localhost');
@@ -179,7 +185,7 @@ describe('those who ask for the API reference and do not read it', () => {
       const before = residentMegabytes(server.process.pid, 'VmRSS');
       const unread = Array.from({ length: readers }, () => ask(script).pause());
       await expect.poll(() => connectionsTo(server.url)).toBe(readers);
-      // By then all have been answered as far as they read.
+      // After this pause, the server has sent as much as the clients' socket buffers can hold.
       await sleep(2_000);
       expect((await endOf(ask('/health/live'), 60_000)).said).toMatch(/^HTTP\/1\.1 200 /);
       const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
@@ -195,10 +201,10 @@ describe('those who ask for the API reference and do not read it', () => {
 });
 
 describe('connections in great number', () => {
-  it('10,000 idle ones are held in bounded memory, and a client is served beside them', {
+  it('10,000 idle ones take bounded memory, and a client is served meanwhile', {
     timeout: 240_000,
   }, async () => {
-    // Some 10 kB of ours to a connection: its socket, its parser and their timers.
+    // The service uses about 10 kB per connection for its socket, its parser and their timers.
     const growthMaxMb = 250;
     const p99MaxMs = 500;
     const server = await startBuiltServer({ HEADERS_TIMEOUT_MS: '600000' });
@@ -218,8 +224,8 @@ describe('connections in great number', () => {
         await sleep(3_000);
         const { statuses, p99Ms } = await neighbour.stop();
         expect(Object.keys(statuses)).toEqual(['200']);
-        console.log(`beside 10,000 connections p99 is ${p99Ms.toFixed(0)} ms`);
-        return [{ what: 'p99 beside 10,000 connections', ms: p99Ms, promisedMs: p99MaxMs }];
+        console.log(`with 10,000 connections p99 is ${p99Ms.toFixed(0)} ms`);
+        return [{ what: 'p99 with 10,000 connections', ms: p99Ms, promisedMs: p99MaxMs }];
       });
       const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
       console.log(`10,000 connections take ${growth.toFixed(0)} MB`);
@@ -230,7 +236,7 @@ describe('connections in great number', () => {
     }
   });
 
-  it('more than CONNECTIONS_MAX are closed at once, and the server lives on', async () => {
+  it('more than CONNECTIONS_MAX are closed at once, and the server continues', async () => {
     const server = await startBuiltServer({ CONNECTIONS_MAX: '50' });
     const sockets: Socket[] = [];
     try {
@@ -247,7 +253,7 @@ describe('connections in great number', () => {
         expect(said).toBe('');
         durations.push(afterMs);
       }
-      // At once: one of them may have met a pause of the machine.
+      // Use the median, because some connections may have been delayed if the machine stalled.
       expect(durations.toSorted((one, other) => one - other)[10]).toBeLessThan(1_000);
       for (const socket of sockets) expect(socket.readable).toBe(true);
       sockets.pop()!.destroy();

@@ -7,7 +7,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { many } from '../support/new-records.ts';
 import { type Nginx, nginxIsInstalled, startNginx } from '../support/nginx.ts';
 
-/** Signing in to the console through nginx with the configuration in deploy/, on a port that is not the default of HTTPS. */
+/** Tests signing in to the console through nginx with the configuration in deploy/, on a port other than 443. */
 
 describe.skipIf(!nginxIsInstalled)('the console behind nginx (needs nginx)', () => {
   let server: BuiltServer;
@@ -33,7 +33,7 @@ describe.skipIf(!nginxIsInstalled)('the console behind nginx (needs nginx)', () 
   const signIn = (origin: string) =>
     ask('POST', { origin, 'content-type': 'application/json' }, JSON.stringify({ key }));
 
-  it('is signed in to by its own pages, with a cookie that is sent over HTTPS alone', async () => {
+  it('its own pages can sign in, with a cookie that is only sent over HTTPS', async () => {
     const { status, cookie } = await signIn(nginx.url);
     expect(status).toBe(201);
     expect(cookie).toMatch(/; HttpOnly; SameSite=Strict; Secure$/);

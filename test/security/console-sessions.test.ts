@@ -4,7 +4,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Who gets into the console, with what rights, and who does not. */
+/** Tests which credentials can sign in to the console, and with which permissions. */
 
 let server: BuiltServer;
 let key: string;
@@ -21,7 +21,7 @@ interface Sent {
   readonly headers?: Record<string, string>;
 }
 
-/** As the console's page sends it. */
+/** Sends a request as the console's page does. */
 async function ask(path: string, { method = 'GET', cookie, body, headers = {} }: Sent = {}) {
   const answer = await fetch(server.url + path, {
     method,
@@ -60,7 +60,7 @@ async function link(...options: string[]): Promise<{ token: string; keyId: strin
 }
 
 describe('a session', () => {
-  it('is begun with a key, says whose it is, and has a cookie for the console alone', async () => {
+  it('starts with a key, shows its organisation, and has a cookie only for the console', async () => {
     const { status, headers, body } = await ask(session, { method: 'POST', body: { key } });
     expect(status).toBe(201);
     expect(headers.get('set-cookie')).toMatch(
@@ -82,7 +82,7 @@ describe('a session', () => {
     expect((await ask(overview, { cookie: `theme=dark; ${cookie}; other=1` })).status).toBe(200);
   });
 
-  it('shows the limits of the organisation where it has its own', async () => {
+  it('shows the limits of the organisation if it has its own', async () => {
     const limited = await server.createKey('limited');
     await server.run('organisations', 'limit', 'limited', '--records-per-second', '70000');
     const { body } = await ask(session, { method: 'POST', body: { key: limited } });
@@ -110,7 +110,7 @@ describe('a session', () => {
     expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/);
   });
 
-  it('is worth nothing to the API, and a key nothing to the console', async () => {
+  it('does not work for the API, and a key does not work for the console', async () => {
     const cookie = await signIn();
     expect((await ask('/v1/data', { cookie })).status).toBe(401);
     expect((await ask('/user-interactions', { cookie })).status).toBe(401);
@@ -118,7 +118,7 @@ describe('a session', () => {
     expect([status, body.code]).toEqual([401, 'not_signed_in']);
   });
 
-  it('uploads, reads what it uploaded, and is counted as its key', async () => {
+  it('uploads, reads what it uploaded, and counts as its key', async () => {
     const cookie = await signIn();
     const shop = newShop();
     const sent = { method: 'POST', cookie, body: { records: [shop] } };
@@ -132,7 +132,7 @@ describe('a session', () => {
     expect(daily.days).toHaveLength(2);
   });
 
-  it('ends when somebody signs out, everywhere', async () => {
+  it('ends everywhere when somebody signs out', async () => {
     const cookie = await signIn();
     const { status, headers } = await ask(session, { method: 'DELETE', cookie });
     expect([status, headers.get('set-cookie')]).toEqual([
@@ -158,7 +158,7 @@ describe('a session', () => {
     expect((await ask(overview, { cookie })).status).toBe(401);
   });
 
-  it('is one of a hundred of its key at most', async () => {
+  it('is one of at most a hundred of its key', async () => {
     const cookies: string[] = [];
     for (const _ of many(101, () => 0)) cookies.push(await signIn());
     expect((await ask(overview, { cookie: cookies[0] })).status).toBe(401);
@@ -171,7 +171,7 @@ describe('a session', () => {
   });
 });
 
-describe('nobody gets in', () => {
+describe('nobody can sign in', () => {
   it('with a token that somebody else chose', async () => {
     const chosen = `intake_console=${randomBytes(32).toString('base64url')}`;
     const { headers } = await ask(session, { method: 'POST', cookie: chosen, body: { key } });
@@ -231,7 +231,7 @@ describe('another page', () => {
     expect((await ask(overview, { cookie })).status).toBe(200);
   });
 
-  it('cannot show it in a frame, and it runs nothing but its own files', async () => {
+  it('cannot show it in a frame, and it only runs its own files', async () => {
     const { headers } = await ask('/console/');
     const policy = headers.get('content-security-policy');
     expect(policy).toContain("frame-ancestors 'none'");
@@ -240,7 +240,7 @@ describe('another page', () => {
     expect(headers.get('x-frame-options')).toBe('DENY');
     const { body } = await ask('/console/');
     const [, script = ''] = /src="([^"]+\.js)"/.exec(body) ?? [];
-    // It holds in workers, which the policy of the page does not reach.
+    // This policy applies to workers, because the page's own policy does not cover them.
     expect((await ask(script)).headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'",
     );
@@ -256,7 +256,7 @@ describe('a link of the operator', () => {
     expect([status, body.code]).toEqual([401, 'link_not_usable']);
   });
 
-  it('of which two are used at the same time lets one in', async () => {
+  it('that is used twice at the same time lets one in', async () => {
     const { token } = await link();
     const both = await Promise.all(many(2, () => ask(session, { method: 'POST', body: { link: token } })));
     expect(both.map(({ status }) => status).sort()).toEqual([201, 401]);
@@ -323,14 +323,14 @@ describe('the key of a link', () => {
     expect(await found(later.keyId, keyId)).toEqual([false, true]);
   });
 
-  it('lasts no longer than its one session', async () => {
+  it('lasts no longer than its single session', async () => {
     const { token, keyId } = await link('--expires', '30d');
     await signIn({ link: token });
     const { expires_at = '' } = (await list()).find(({ key_id }) => key_id === keyId) ?? {};
     expect((Date.parse(expires_at) - Date.now()) / 3_600_000).toBeLessThanOrEqual(12);
   });
 
-  it('is told from other keys, and stays if it was rotated', async () => {
+  it('differs from other keys, and stays if it was rotated', async () => {
     const issued = await server.run(
       ...['keys', 'issue', '--organisation', 'acme', '--label', 'console link', '--expires', '1h', '--json'],
     );
@@ -372,7 +372,7 @@ it('neither tokens nor keys are logged or stored', async () => {
   expect(secrets.filter((secret) => where.includes(secret))).toEqual([]);
 });
 
-it('is not there with CONSOLE=off', async () => {
+it('does not exist with CONSOLE=off', async () => {
   const off = await startBuiltServer({ CONSOLE: 'off', DATABASE_URL: server.databaseUrl });
   const headers = { authorization: `Bearer ${key}` };
   for (const path of ['/console', '/console/', session, overview])

@@ -4,13 +4,13 @@ import type { Api } from '../support/api.ts';
 import { erasePerson } from '../support/erase-person.ts';
 import { attackersDay, foreign, recordOf, shared, victimsWord } from './two-organisations.ts';
 
-/** How the operations on people are tried on what is another organisation's. */
+/** Tries the operations about people on another organisation's data, as an attacker would. */
 
 interface Sides {
   readonly victim: Api;
   readonly attacker: Api;
   readonly anybody: Api;
-  /** Asks as the attacker, and checks that nothing of the victim's is answered. */
+  /** Sends a request as the attacker, and checks that the response does not contain any of the victim's data. */
   ask(question: { readonly method?: string; readonly path: string }): Promise<string>;
 }
 
@@ -36,7 +36,7 @@ export function peopleRules(sides: () => Sides): Record<string, (operation: Trie
       const { victim, attacker } = sides();
       const customer_ids = [foreign.customers as string];
       await erasePerson(attacker, { customer_ids, user_ids: [victimsWord], mode: 'delete' });
-      // Nor is the victim kept from sending them.
+      // The victim can still upload these people.
       const records = customer_ids.map((id) =>
         recordOf('customers', { ...shared, customers: id }, attackersDay, 'word'),
       );
@@ -50,7 +50,12 @@ export function peopleRules(sides: () => Sides): Record<string, (operation: Trie
     },
     'get-erasure': ofOwn,
     'get-erasure-certificate': ofOwn,
-    'lift-suppression': ofOwn,
+    'lift-suppression': async ({ method, path }) => {
+      const { attacker, ask } = sides();
+      const own = await erasePerson(attacker);
+      // The attacker has a lake that no process writes to, so the person has not been erased there.
+      expect(await ask({ method, path: path.replace(/\{\w+\}/, own) })).toMatch(/^409 .*erasure_not_swept/);
+    },
     'request-access': async () => {
       const { attacker } = sides();
       const sent = { customer_ids: [foreign.customers as string], user_ids: [victimsWord] };

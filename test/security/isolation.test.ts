@@ -10,6 +10,7 @@ import { describedParameters } from '../support/described-parameters.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, type Rejection, summariseRejections } from '../support/rejections.ts';
+import { lake, lakeRules, withLakes } from './foreign-lake.ts';
 import { peopleRules } from './foreign-people.ts';
 import {
   attackersDay,
@@ -28,10 +29,8 @@ import {
   victimsWord,
 } from './two-organisations.ts';
 
-/**
- * Two organisations in one database, one of which tries every operation on what is the other's. The victim acts only
- * before the tests begin; after what writes, and at the end, every row of its own lies where it lay.
- */
+// Two organisations share a database, and one of them tries every operation on the other's data. The victim acts only
+// before the tests start. After each write, and at the end, all of the victim's rows must be unchanged.
 
 interface Parameter {
   readonly name: string;
@@ -50,23 +49,24 @@ const { paths } = description;
 const operations: Operation[] = Object.keys(paths).flatMap((path) =>
   Object.keys(paths[path]).map((method) => {
     const parameters = describedParameters(description, paths[path][method]);
-    return { id: paths[path][method].operationId, method: method.toUpperCase(), path, parameters };
+    const at = path.replace('{table}', 'interactions');
+    return { id: paths[path][method].operationId, method: method.toUpperCase(), path: at, parameters };
   }),
 );
 let server: BuiltServer;
 let victim: Api;
 let attacker: Api;
-let attackersKey: string;
-let victimId: string;
+let [attackersKey, victimId] = ['', ''];
 let victims: Victims;
 let rowsBefore: Record<string, string[]>;
 let overviewBefore: unknown;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await startBuiltServer({ LAKE_URL: lake.url });
   const victimsKey = await server.createKey('victim', ...everyPermission);
   attackersKey = await server.createKey('attacker', ...everyPermission);
-  for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
+  for (const slug of ['victim', 'attacker'])
+    for (const part of ['set-report', 'set-lake']) await server.run('organisations', part, slug, 'on');
   [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
     server.databaseUrl,
@@ -76,11 +76,12 @@ beforeAll(async () => {
   const stored = await storeVictims(victim, server.databaseUrl);
   victims = { ...stored, own: [...stored.own, victimId, victimsKey.split('_')[1]!] };
   await storeAttackers(attacker);
+  victims = await withLakes(victims, server.databaseUrl, { victim, attacker });
   rowsBefore = await rowsOfVictim(server.databaseUrl, victimId);
   overviewBefore = await overviewOf(victim);
 });
 
-afterAll(() => expectVictimUntouched().finally(() => server.stop()));
+afterAll(() => expectVictimUntouched().finally(() => server.stop().finally(lake.remove)));
 
 async function expectVictimUntouched(): Promise<void> {
   expect(await rowsOfVictim(server.databaseUrl, victimId)).toEqual(rowsBefore);
@@ -89,7 +90,7 @@ async function expectVictimUntouched(): Promise<void> {
 
 type Question = { method?: string; path: string; body?: unknown; headers?: Record<string, string> };
 
-/** What the attacker is answered: status, headers and bytes, without what is another for every request. */
+/** Returns the response that the attacker gets: status, headers and bytes, without values that differ for every request. */
 async function askAsAttacker(question: Question): Promise<string> {
   const { status, headers, text } = await send(question);
   const asked = decodeURIComponent(JSON.stringify(question));
@@ -108,7 +109,7 @@ async function send({ method = 'GET', path, body, headers = {} }: Question) {
     method,
     headers: {
       authorization: `Bearer ${attackersKey}`,
-      'accept-encoding': 'identity', // The size of a compressed answer depends on the time in it.
+      'accept-encoding': 'identity', // The compressed size depends on the time in the answer.
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
@@ -117,7 +118,7 @@ async function send({ method = 'GET', path, body, headers = {} }: Question) {
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
-/** Every record of a type that the attacker can export. */
+/** Exports a type as the attacker, and returns the records. */
 async function exportOf(type: string): Promise<TestRecord[]> {
   const headers = { accept: 'application/x-ndjson' };
   const { text } = await send({ path: `/v1/data/${type}?include_deleted=true`, headers });
@@ -127,10 +128,10 @@ async function exportOf(type: string): Promise<TestRecord[]> {
     .map((line) => JSON.parse(line));
 }
 
-/** The nearest value that is nobody's, of the same length: an answer may not tell it from the victim's. */
+/** Returns the nearest unused value of the same length, which must get the same response as the victim's value. */
 const neighbourOf = (value: string) => value.slice(0, -1) + (value.endsWith('0') ? '1' : '0');
 
-/** Asks the same of what is the victim's and of what is nobody's; what was asked for is the one thing that may differ. */
+/** Sends the request with the victim's value and with an unused value. The responses may differ only in the value itself. */
 async function expectNoDifference(questionOf: (value: string) => Question, value: string): Promise<string> {
   const answers: string[] = [];
   for (const one of [value, neighbourOf(value)])
@@ -139,13 +140,13 @@ async function expectNoDifference(questionOf: (value: string) => Question, value
   return answers[0]!;
 }
 
-/** Parameters that name nothing of anybody's. */
+/** Parameters that do not identify stored data. */
 const neutral = new Set(
   `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source types
-   window group_by days Idempotency-Key`.split(/\s+/),
+   window group_by days table Range If-Range Idempotency-Key`.split(/\s+/),
 );
 
-describe('what names something of another organisation is answered as what names nothing', () => {
+describe('identifying something of another organisation gets the same answer as identifying nothing', () => {
   const asked = operations.flatMap((operation) =>
     operation.parameters
       .filter(({ name }) => !neutral.has(name))
@@ -171,7 +172,7 @@ describe('what names something of another organisation is answered as what names
     });
     const answer = await expectNoDifference(questionOf, value);
     if (parameter.in === 'path') expect(answer).toMatch(/^404 /);
-    // A signed cursor of another organisation is refused.
+    // Another organisation's signed cursor is refused.
     else expect(answer).toMatch(name === 'after' || signed ? /^400 / : /^200 /);
     if (!id.startsWith('list-') || !ofType) return;
     const headers = { accept: 'application/x-ndjson' };
@@ -183,7 +184,7 @@ describe('what names something of another organisation is answered as what names
   });
 });
 
-/** The record type of an operation such as list-shop-tags. */
+/** Returns an operation's record type, such as shop-tags for list-shop-tags. */
 function typeOf(id: string): string | undefined {
   const [, type = ''] = /^(?:upload|list|get)-(.+)$/.exec(id) ?? [];
   return types.includes(type) ? type : undefined;
@@ -279,7 +280,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     const student = (student_id: string) => post(interactionWith(shared.shops!, { student_id }));
     expect(await expectNoDifference(item, foreign.shops!)).toMatch(/^400 .*reference_not_found/);
     expect(await expectNoDifference(student, foreign.customers!)).toMatch(/^400 .*reference_not_found/);
-    // The victim's key with another body would be 422 if it were known here.
+    // The victim used this Idempotency-Key with another body. If the attacker could see it, the response would be a 422.
     const key = { 'idempotency-key': victimsWord };
     const { status, body } = await attacker.post(path, interactionWith(shared.shops!), key);
     expect({ status, body }).toMatchObject({ status: 201, body: { user_id: null } });
@@ -298,7 +299,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
       expect(await expectNoDifference(item, foreign.shops!)).toMatch(/^400 .*reference_not_found/);
       expect(await expectNoDifference(student, foreign.customers!)).toMatch(/^400 .*reference_not_found/);
     }
-    // The victim used this key with another body, which would be 422 if it were known here.
+    // The victim used this Idempotency-Key with another body. If the attacker could see it, the response would be a 422.
     const key = (value: string) => post(interactionWith(shared.shops!), '', { 'idempotency-key': value });
     const answer = await expectNoDifference(key, `${victimsWord} interactions`);
     expect(answer).toMatch(/^200 .*"created":1,/);
@@ -316,12 +317,13 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     await askAsAttacker({ path: path.replace(/\{\w+\}/, body.interactions[0].interaction_id) });
   },
   ...peopleRules(() => ({ victim, attacker, anybody: apiOf(server.url), ask: askAsAttacker })),
+  ...lakeRules(() => ({ victim, attacker, victimId, ask: askAsAttacker })),
   'health-live': saysTheSameToAll,
   'health-ready': saysTheSameToAll,
 };
 
 async function saysTheSameToAll({ path }: Operation): Promise<void> {
-  // A machine that stops for two seconds makes a process unready for a moment.
+  // If the machine stalls for two seconds, the process is briefly not ready.
   for (const api of [victim, attacker, apiOf(server.url)])
     await expect.poll(async () => (await api.get(path)).body).toEqual({ status: 'ok' });
 }
@@ -341,7 +343,7 @@ async function uploadsReferToNothingForeign(type: string): Promise<void> {
   }
 }
 
-/** An id that the victim has stored is free here; were the victim's record found, this older one would be stale. */
+/** Uploads an id that only the victim uses. If the victim's record were found, this older one would be stale. */
 async function uploadsTakeForeignIds(type: string): Promise<void> {
   const ids = { ...shared, [type]: taken[type]! };
   const record = { ...recordOf(type, ids, attackersDay, 'word'), updated: '2001-01-01T00:00:00Z' };
@@ -353,7 +355,7 @@ async function uploadsTakeForeignIds(type: string): Promise<void> {
   expect(await expectNoDifference(questionOf, taken[type]!)).toMatch(/^200 .*"created":1,/);
 }
 
-/** The victim used each key with another body, which would be 422 if the key were known here. */
+/** Uploads with the victim's Idempotency-Key and another body. If the attacker could see the key, it would get a 422. */
 async function uploadsKnowNoForeignIdempotencyKey(type: string): Promise<void> {
   const records = [recordOf(type, shared, attackersDay, 'word')];
   await attacker.upload(type, records);
@@ -367,8 +369,8 @@ async function uploadsKnowNoForeignIdempotencyKey(type: string): Promise<void> {
   expect(answer).toMatch(/^200 .*"unchanged":1,/);
 }
 
-describe('nothing of another organisation is seen, referred to, changed or counted', () => {
-  // What writes comes after what reads, or the attacker would read what it sent itself; what ends rejections is last.
+describe('nothing of another organisation is visible, referenced, changed or counted', () => {
+  // Writes come after reads, so that the attacker does not read its own data. Operations that end rejections come last.
   const order = ['upload-', 'record-', 'replay-', 'discard-', 'erase-'];
   const placeOf = ({ id }: Operation) => order.findIndex((start) => id.startsWith(start));
   const ordered = operations.toSorted((one, other) => placeOf(one) - placeOf(other));
@@ -381,7 +383,7 @@ describe('nothing of another organisation is seen, referred to, changed or count
     if (operation.method !== 'GET') await expectVictimUntouched();
   });
 
-  it('whatever a request says of the organisation it means', async () => {
+  it('whatever organisation a request claims to mean', async () => {
     const record = recordOf('tags', { tags: randomUUID() }, attackersDay, 'word');
     const headers = {
       'x-organisation': 'victim',

@@ -6,7 +6,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { servingUrl } from '../support/database.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Every acceptance test runs against a service with these rights; here is what they do not include. */
+/** Every acceptance test runs the service with these privileges. This test shows what the privileges do not allow. */
 
 let server: BuiltServer;
 let serving: pg.Client;
@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe('the role that serves', () => {
+describe('the serving role', () => {
   it('owns nothing', async () => {
     const { rows } = await serving.query(
       `select relname from pg_class where relowner = (select oid from pg_roles where rolname = current_user)`,
@@ -46,18 +46,18 @@ describe('the role that serves', () => {
     ['revoke a key', 'update api_keys set revoked_at = now()'],
     ['read the names of organisations', 'select name from organisations'],
     ['raise a quota', 'update organisations set records_stored_max = null'],
-    ['change what was measured', 'update quota_usage set records = 0'],
+    ['change a measurement', 'update quota_usage set records = 0'],
     ['lift a suspension', 'update organisations set suspended_at = null'],
     ['delete an organisation', 'update organisations set deleted_at = now()'],
     ['remove an organisation', 'delete from organisations'],
-    ['begin a removal by hand', 'insert into removals (organisation_id) values (gen_random_uuid())'],
-    ['change how far a removal has got', `update removals set rows = '{}'`],
+    ['start a removal by hand', 'insert into removals (organisation_id) values (gen_random_uuid())'],
+    ['change the progress of a removal', `update removals set rows = '{}'`],
     ['remove keys', 'delete from api_keys'],
     ['read the hashes of admin tokens', 'select token_sha256 from admin_tokens'],
     ['make an admin token', `insert into admin_tokens (name) values ('x')`],
     ['read the sessions of operators', 'select from operator_sessions'],
     ['sign in as an operator', `insert into operator_sessions values ('x', 'operator', now())`],
-    ['set for how long something is kept', 'update organisations set interactions_kept_days = 1'],
+    ['set a retention', 'update organisations set interactions_kept_days = 1'],
     [
       'make something expire',
       `insert into retention_progress values (gen_random_uuid(), 'receipts', gen_random_uuid())`,
@@ -70,18 +70,18 @@ describe('the role that serves', () => {
     ['read files of the machine', `select pg_read_file('/etc/passwd')`],
     ['run programs', `copy shops to program 'cat'`],
   ])('cannot %s', async (_what, statement) => {
-    // 42501 is insufficient_privilege, and nothing else.
+    // The code 42501 means insufficient_privilege.
     await expect(serving.query(statement)).rejects.toMatchObject({ code: '42501' });
   });
 
-  it('learns of a key only what it needs to check it, and only by its id', async () => {
+  it('can only read the parts of a key that it needs to check it, and only by its id', async () => {
     const { rows } = await serving.query(`select * from find_api_key('no-such-key')`);
     expect(rows).toEqual([]);
     const { rows: found } = await serving.query(`select key_id from changed_api_keys('0'::xid8)`);
     expect(found.length).toBeGreaterThan(0);
   });
 
-  it('of the admin API cannot change a token but to revoke it', async () => {
+  it('of the admin API can only revoke tokens, not change them', async () => {
     const [row] = await queryDatabase<{ columns: string[] }>(
       server.databaseUrl,
       `select array_agg(attname::text) as columns from pg_attribute
@@ -105,7 +105,7 @@ describe('the role that serves', () => {
     expect(row?.roles).toEqual(['intake_serve']);
   });
 
-  it('is not warned of', () => {
+  it('causes no warning', () => {
     expect(server.log.filter((line) => line.includes('more rights than serving needs'))).toEqual([]);
   });
 });
@@ -117,13 +117,13 @@ describe('a role that may do more', () => {
     return other.log.filter((line) => line.includes('more rights than serving needs')).join('\n');
   };
 
-  it('is warned of at the start: a superuser', async () => {
+  it('causes a warning at the start: a superuser', async () => {
     const { username } = new URL(server.databaseUrl);
     const warnings = await warningsOf({ DATABASE_URL: server.databaseUrl, SERVE_AS: username });
     expect(warnings).toContain('is a superuser');
   });
 
-  it('is warned of at the start: one that owns a table, may create others and reads the keys', async () => {
+  it('causes a warning at the start: one that owns a table, may create others and reads the keys', async () => {
     const owner = new pg.Client({ connectionString: server.databaseUrl });
     await owner.connect();
     const url = new URL(server.databaseUrl);

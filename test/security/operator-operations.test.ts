@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminServer, adminToken, startAdminServer } from '../support/admin-server.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Every operation of the admin API, at its own address and at the console's, by everybody who may not ask for it. */
+/** Tries every admin API operation, on the API and on the console, with every credential that must not be accepted. */
 
 interface Operation {
   readonly id: string;
@@ -26,7 +26,7 @@ const writing = each.filter(([, { method }]) => method !== 'GET');
 
 let server: AdminServer;
 let key: string;
-/** What `acme` would lose if one of the requests were let through. */
+/** The state of all organisations, which no request may change. */
 let before: unknown;
 beforeAll(async () => {
   server = await startAdminServer({ FAILED_KEYS_PER_MINUTE_MAX: '100000' });
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Without when keys were used. */
+/** Returns the state without the times at which keys were last used. */
 const state = () =>
   queryDatabase(
     server.databaseUrl,
@@ -46,7 +46,7 @@ const state = () =>
        (select count(*)::integer from console_links) as links, (select max(audit_id)::text from audit_log) as entries`,
   );
 
-/** The bodies that each would take. */
+/** A valid body for each operation. */
 const bodies: Readonly<Record<string, object>> = {
   'create-organisation': { slug: 'sneaky' },
   'change-organisation': { suspended: true, records_stored_max: 1, interactions_kept_days: 1 },
@@ -86,13 +86,13 @@ async function readOnlyToken(name: string): Promise<string> {
   return JSON.parse(await server.run('tokens', 'issue', name, '--json', '--read-only')).token;
 }
 
-it('the description has what deletes and restores an organisation', () => {
+it('the description has the operations that delete and restore an organisation', () => {
   expect(writing.map(([id]) => id)).toEqual(
     expect.arrayContaining(['delete-organisation', 'restore-organisation']),
   );
 });
 
-describe('without a right to it', () => {
+describe('without permission', () => {
   it.each(each)('nobody uses %s', async (_id, operation) => {
     const ofKey = await cookieFrom(server.url, { key });
     const asOperator = ofKey.replace('intake_console', 'intake_operator');
@@ -101,14 +101,14 @@ describe('without a right to it', () => {
       expect(await ask(server.adminUrl, operation, '', headers)).toEqual([401, 'admin_unauthorized']);
       expect(await ask(server.adminUrl, operation, '/console/api', headers)).toEqual([401, 'not_signed_in']);
     }
-    // The console takes no token, and the API no session.
+    // The console does not accept tokens, and the API does not accept sessions.
     const cookie = await cookieFrom(server.adminUrl, { token: adminToken });
     expect(await ask(server.adminUrl, operation, '/console/api', bearer(adminToken))).toEqual([
       401,
       'not_signed_in',
     ]);
     expect(await ask(server.adminUrl, operation, '', { cookie })).toEqual([401, 'admin_unauthorized']);
-    // The public port has none of it.
+    // The public port does not serve these paths.
     for (const headers of [bearer(key), { cookie: ofKey }, bearer(adminToken), { cookie }])
       for (const prefix of ['', '/console/api']) {
         const [, code] = await ask(server.url, operation, prefix, headers);
@@ -128,7 +128,7 @@ describe('without a right to it', () => {
     expect(await state()).toEqual(now);
   });
 
-  it.each(writing)('another page does not use %s in the name of an operator', async (_id, operation) => {
+  it.each(writing)('another page cannot use %s on behalf of an operator', async (_id, operation) => {
     const cookie = await cookieFrom(server.adminUrl, { token: adminToken });
     const now = await state();
     for (const origin of ['https://evil.example', 'http://127.0.0.1:1', 'null'])

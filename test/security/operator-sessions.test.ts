@@ -4,7 +4,7 @@ import { type AdminServer, adminToken, startAdminServer } from '../support/admin
 import { many } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** Who gets into the operator's console, with what rights, and who does not. */
+/** Tests which credentials can sign in to the operator console, and with which permissions. */
 
 let server: AdminServer;
 let key: string;
@@ -22,7 +22,7 @@ interface Sent {
   readonly headers?: Record<string, string>;
 }
 
-/** As the console's page sends it. */
+/** Sends a request as the console's page does. */
 async function ask(path: string, sent: Sent = {}) {
   const { url = server.adminUrl, method = 'GET', cookie, body, headers = {} } = sent;
   const answer = await fetch(url + path, {
@@ -41,7 +41,7 @@ async function ask(path: string, sent: Sent = {}) {
   return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
 }
 
-/** The status, and the code of an error. */
+/** Returns the status and the error code. */
 async function outcome(path: string, sent: Sent = {}): Promise<[number, string | undefined]> {
   const { status, body } = await ask(path, sent);
   return [status, body.code];
@@ -73,7 +73,7 @@ const countSessions = async (name: string) =>
     .length;
 
 describe('a session', () => {
-  it('is begun with an admin token, says which, and has a cookie for the console alone', async () => {
+  it('starts with an admin token, shows which, and has a cookie only for the console', async () => {
     const { status, headers, body } = await ask(session, { method: 'POST', body: { token: adminToken } });
     expect(status).toBe(201);
     expect(headers.get('set-cookie')).toMatch(
@@ -95,7 +95,7 @@ describe('a session', () => {
     const proxied = await startAdminServer({
       DATABASE_URL: server.databaseUrl,
       TRUSTED_PROXY: '127.0.0.1',
-      // On loopback the admin API does not trust the proxy.
+      // When the admin API listens on loopback, it does not trust the proxy.
       ADMIN_HOST: '0.0.0.0',
     });
     const headers = {
@@ -111,7 +111,7 @@ describe('a session', () => {
     expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/);
   });
 
-  it('is worth nothing to the API, and a token nothing to the console', async () => {
+  it('does not work for the API, and a token does not work for the console', async () => {
     const cookie = await signIn();
     for (const path of ['/admin/v1/organisations', '/admin/v1/audit', '/admin/v1/keys'])
       expect(await outcome(path, { cookie })).toEqual([401, 'admin_unauthorized']);
@@ -132,13 +132,13 @@ describe('a session', () => {
     for (const cookie of [ofToken, ofToken.replace('intake_operator', 'intake_console')])
       for (const path of [session, '/console/api/v1/data'])
         expect(await outcome(path, { ...onPublic, cookie })).toEqual(notSignedIn);
-    // A browser sends both cookies to both ports.
+    // Browsers send both cookies to both ports.
     const both = `${ofKey}; ${ofToken}`;
     expect((await ask(session, { cookie: both })).body.token.name).toBe('operator');
     expect((await ask(session, { ...onPublic, cookie: both })).body.organisation.slug).toBe('acme');
   });
 
-  it('acts in the name of its token', async () => {
+  it('acts under the name of its token', async () => {
     const cookie = await signIn(await issue('ada'));
     const sent = { method: 'POST', cookie, body: { slug: 'globex' }, headers: bearer(adminToken) };
     const { status, headers } = await ask(organisations, sent);
@@ -168,7 +168,7 @@ describe('a session', () => {
     expect(await outcome(organisations, { cookie })).toEqual(notSignedIn);
   });
 
-  it('ends when somebody signs out, in every process, and the others do not', async () => {
+  it('ends when somebody signs out, in every process, and others do not', async () => {
     const other = await startAdminServer({ DATABASE_URL: server.databaseUrl });
     const [cookie, kept] = [await signIn(), await signIn()];
     const inOther = (given: string) => ask(organisations, { url: other.adminUrl, cookie: given });
@@ -188,7 +188,7 @@ describe('a session', () => {
     const cookie = await signIn(token);
     expect((await ask(organisations, { cookie })).status).toBe(200);
     await server.run('tokens', 'revoke', 'leaver');
-    // Without a wait: each request asks the database.
+    // The change takes effect immediately, because each request queries the database.
     for (const path of [organisations, session]) expect(await outcome(path, { cookie })).toEqual(notSignedIn);
     expect(await outcome(session, { method: 'POST', body: { token } })).toEqual([401, 'token_not_usable']);
   });
@@ -214,7 +214,7 @@ describe('a session', () => {
     expect(await countSessions('sleepy')).toBe(0);
   });
 
-  it('is one of a hundred of its token at most', async () => {
+  it('is one of at most a hundred of its token', async () => {
     const token = await issue('busy');
     const elsewhere = await signIn();
     const cookies: string[] = [];
@@ -226,7 +226,7 @@ describe('a session', () => {
   });
 });
 
-describe('nobody gets in', () => {
+describe('nobody can sign in', () => {
   it('with a session that somebody else chose', async () => {
     const chosen = `intake_operator=${randomBytes(32).toString('base64url')}`;
     const { headers } = await ask(session, { method: 'POST', cookie: chosen, body: { token: adminToken } });
@@ -244,12 +244,14 @@ describe('nobody gets in', () => {
     },
   );
 
-  it('with what is not an admin token, and is told what to do', async () => {
+  it('with anything else than an admin token, and the message explains what to do', async () => {
     const misspelt = adminToken.slice(0, -1) + (adminToken.endsWith('0') ? '1' : '0');
     for (const token of ['', 'x', key, misspelt, `${adminToken} `, 'operator']) {
       const { status, headers, body } = await ask(session, { method: 'POST', body: { token } });
       expect([token, status, body.code]).toEqual([token, 401, 'token_not_usable']);
-      expect(body.message).toMatch(/^This is not .+; use one that intake-server tokens issue has printed/);
+      expect(body.message).toMatch(
+        /^This is not .+; use a token that intake-server tokens issue has printed/,
+      );
       expect(headers.get('set-cookie')).toBeNull();
     }
   });
@@ -306,7 +308,7 @@ describe('another page', () => {
     }
   });
 
-  it('cannot show it in a frame, and it runs nothing but its own files', async () => {
+  it('cannot show it in a frame, and it only runs its own files', async () => {
     for (const path of ['/console/', '/console/organisations']) {
       const { status, headers, body } = await ask(path);
       expect([path, status]).toEqual([path, 200]);
@@ -341,7 +343,7 @@ it('there is nothing at other addresses', async () => {
   expect(await outcome('/console/api/admin/v1/nothing')).toEqual(notSignedIn);
   expect(await outcome(session, { method: 'PATCH', cookie })).toEqual([405, 'method_not_allowed']);
   expect(await outcome(organisations, { method: 'DELETE', cookie })).toEqual([405, 'method_not_allowed']);
-  // The public port has no admin API below its console either.
+  // The public port does not serve the admin API under its console either.
   expect(await outcome(organisations, { url: server.url, cookie })).toEqual(nothing);
 });
 
@@ -364,7 +366,7 @@ it('neither tokens nor sessions are logged or stored', async () => {
   expect(secrets.filter((secret) => where.includes(secret))).toEqual([]);
 });
 
-it('is not there with CONSOLE=off', async () => {
+it('does not exist with CONSOLE=off', async () => {
   const off = await startAdminServer({ CONSOLE: 'off', DATABASE_URL: server.databaseUrl });
   const cookie = await signIn();
   const url = off.adminUrl;

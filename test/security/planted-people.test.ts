@@ -13,9 +13,9 @@ import { newShop, newTransaction } from '../support/new-records.ts';
 import { everyRowOf, queryDatabase } from '../support/query-database.ts';
 
 /**
- * Somebody is stored, collected, exported, imported and removed with the organisation, at LOG_LEVEL=trace. An address, a birthdate and
- * the ids must come out where they are asked for and nowhere else; requests are in planted-secrets.test.ts. The tests build on
- * each other.
+ * At LOG_LEVEL=trace, a person is stored, collected, exported, imported, and removed together with the organisation.
+ * Their email address, birthdate and ids may appear only where they are requested. planted-secrets.test.ts covers
+ * requests. The tests build on each other.
  */
 
 const email = 'ada.planted@example.org';
@@ -58,7 +58,7 @@ async function tablesWithTraces(): Promise<string[]> {
   return rows.flatMap(([table, all]) => (all.some((row) => tracesOf(row).length > 0) ? table : []));
 }
 
-/** The log is written behind the answers: once it has the last of them, it has all. */
+/** Checks the log. It is written after the responses, so it is complete once it contains the last response. */
 async function expectNothingLogged(): Promise<void> {
   const { headers } = await apiOf(server.url).get('/nowhere');
   const last = headers.get('x-request-id') as string;
@@ -66,7 +66,7 @@ async function expectNothingLogged(): Promise<void> {
   expect(server.log.filter((line) => tracesOf(line).length > 0)).toEqual([]);
 }
 
-it('what is collected about a person is in the download alone', { timeout: 90_000 }, async () => {
+it('collected data of a person is only in the download', { timeout: 90_000 }, async () => {
   const sent = { customer_ids: [customer_id], user_ids: [email] };
   const { status, body } = await api.post('/v1/access-requests', sent);
   expect([status, tracesOf(JSON.stringify(body))]).toEqual([202, []]);
@@ -81,7 +81,7 @@ it('what is collected about a person is in the download alone', { timeout: 90_00
   await expectNothingLogged();
 });
 
-it('an export and an import show nothing of a person, but in the rows', { timeout: 90_000 }, async () => {
+it('an export and an import show nothing of a person, except in the rows', { timeout: 90_000 }, async () => {
   for (const args of [
     ['export', 'acme', '--to', folder],
     ['import', 'copy', '--from', folder],

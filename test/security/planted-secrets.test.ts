@@ -22,9 +22,9 @@ import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * A key, an address and a birthdate are put wherever a request has room for them. They must not come out again: not in the
- * log (at `trace`, which has what every other level has), the answer to an upload or to a mistake, or what is said of health
- * or of operators. The log does have the address that a request came from: an operator has to know who it was.
+ * Puts a key, an email address and a birthdate into every part of a request. They must not appear in the log (at
+ * `trace`, which includes every other level), in responses to uploads and errors, in health responses or in the audit log.
+ * The log does contain client IP addresses, because an operator has to know who sent a request.
  */
 
 const email = 'ada.planted@example.org';
@@ -34,7 +34,7 @@ const bodyBytesMax = 100_000;
 let directUrl: string;
 let proxy: TcpProxy;
 let key: string;
-/** Another key that is as good; it is planted, and never the key of a request. */
+/** Another valid key, which is planted but never used to authenticate. */
 let plantedKey: string;
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ afterAll(() => proxy.close());
 
 const secrets = () => [email, birthdate, plantedKey];
 
-/** Whatever of a secret betrays it: parsers quote ten letters. A key's own id is no secret; half of what follows is. */
+/** Finds substrings that reveal a secret. They are short, because parsers quote few letters. A key's id is not secret. */
 function tracesOf(text: string): string[] {
   const [, , secret = ''] = plantedKey.split('_');
   const ownSecret = key.split('_')[2]!;
@@ -82,7 +82,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
   const start = (DATABASE_URL: string) =>
     startBuiltServer({ DATABASE_URL, LOG_LEVEL: 'trace', BODY_BYTES_MAX: String(bodyBytesMax) });
 
-  /** Sends it, and holds the answer against what was planted, unless it gives back what is stored. Returns the status. */
+  /** Sends a request, checks the response for planted values unless it returns stored data, and returns the status. */
   async function send(path: string, init: RequestInit = {}, givesBack = false): Promise<number> {
     const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
     const answer = await fetch(server.url + path, { ...init, headers });
@@ -105,7 +105,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     expect({ bytes: bytes.split('\r\n')[0], traces: tracesOf(text) }).toMatchObject({ traces: [] });
   }
 
-  /** The log is written behind the answers: once it has the last of them, it has all. */
+  /** Checks the log. It is written after the responses, so it is complete once it contains the last response. */
   async function expectNothingLogged(): Promise<void> {
     const { headers } = await apiOf(server.url).get('/nowhere');
     const last = headers.get('x-request-id')!;
@@ -113,7 +113,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     expect(server.log.filter((line) => tracesOf(line).length > 0)).toEqual([]);
   }
 
-  /** Sound records with a secret in every field that can take it. */
+  /** Returns valid records with a secret in every field that accepts it. */
   function soundRecords(type: string): object[] {
     return secrets().map((secret) => {
       const planted = fieldsOf(type).flatMap(([name, { kind }]) => {
@@ -130,12 +130,12 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     });
   }
 
-  it.each(types)('in sound %s is in no answer to them', async (type) => {
+  it.each(types)('in valid %s is in no answer to them', async (type) => {
     const records = soundRecords(type);
     for (const query of ['?dry_run=true', ''])
       expect(await post(`/v1/data/${type}${query}`, { records })).toBe(200);
     expect(await post(`/v1/data/${type}`, { records: [...records, {}] })).toBe(207);
-    // It is stored, and given back to whoever may read it.
+    // The record is stored, and returned to clients that may read it.
     const path = `/v1/data/${type}/${(records[0] as Record<string, string>)[idFieldOf(type)]}`;
     expect(tracesOf(JSON.stringify((await apiOf(server.url, key).get(path)).body))).not.toEqual([]);
     await expectNothingLogged();
@@ -160,7 +160,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
       });
     for (const query of ['?dry_run=true', ''])
       expect(await post(`/v1/data/${type}${query}`, { records })).toBeGreaterThanOrEqual(207);
-    // What was refused is kept, and given back to whoever may read it; a summary and a replay tell no values.
+    // Failed records are kept, and returned to clients that may read them. Summaries and replays contain no values.
     expect(await send(`/v1/rejections?type=${type}&limit=1000`)).toBe(200);
     expect(await send(`/v1/rejections/summary?type=${type}`)).toBe(200);
     await send(`/v1/rejections/replay?type=${type}`, { method: 'POST' });
@@ -206,7 +206,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     await expectNothingLogged();
   });
 
-  it('in a body that is no JSON, no UTF-8, too large or of another kind is in no answer', async () => {
+  it('in a body that is not JSON, not UTF-8, too large or of another type is in no answer', async () => {
     for (const secret of secrets()) {
       const json = JSON.stringify({ records: [{ name: secret }] });
       for (const path of ['/v1/data/tags', '/user-interactions']) {
@@ -244,7 +244,8 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
   });
 
   it('in headers is in no answer', async () => {
-    const names = 'cookie x-api-key user-agent referer origin accept accept-encoding from'.split(' ');
+    const names =
+      'cookie x-api-key user-agent referer origin accept accept-encoding from range if-range'.split(' ');
     const proxies = [
       'x-request-id',
       'request-id',
@@ -307,7 +308,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     await expectNothingLogged();
   });
 
-  it('in what is no HTTP is in no answer', async () => {
+  it('in input that is not HTTP is in no answer', async () => {
     for (const secret of secrets()) {
       const host = 'Host: localhost\r\n';
       await sendRaw(`${secret}\r\n\r\n`);
@@ -325,7 +326,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     await expectNothingLogged();
   });
 
-  it('while the database is away, or goes away, is in no answer and no log', async () => {
+  it('while the database is unavailable, or becomes so, is in no answer and no log', async () => {
     await proxy.accept();
     const usual = server;
     server = await start(proxy.databaseUrl);
@@ -368,7 +369,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     await expectNothingLogged();
     expect(
       server.log.some((line) => JSON.parse(line).code === 'database_unavailable'),
-      'there was trouble to log',
+      'there was an error to log',
     ).toBe(true);
   });
 
@@ -384,7 +385,7 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
     expect(server.log.some((line) => line.includes('23514'))).toBe(true);
   });
 
-  it('is in nothing that is said of health, and in no entry of what operators did', async () => {
+  it('is in no health answer, and in no entry of the audit log', async () => {
     for (const path of ['/health/live', '/openapi.json']) expect(await send(path)).toBe(200);
     await expect.poll(() => send('/health/ready')).toBe(200);
     const entries = await server.run('audit', '--json');

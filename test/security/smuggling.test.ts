@@ -7,10 +7,10 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchangeBytes } from '../support/exchange-bytes.ts';
 import { expectReady } from '../support/ready.ts';
 
-/** Requests that a proxy and the service could read differently. Each hides a second one, which must not be answered. */
+/** Tests requests that a proxy and the service could parse differently. The hidden second request must get no response. */
 
 let server: BuiltServer;
-/** Cuts soon what never becomes whole: a request without its end cannot be told from a slow one. */
+/** A server with short timeouts, because a request that never ends looks like a slow request. */
 let impatient: BuiltServer;
 let key: string;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ const newTags = () => [{ tag_id: randomUUID(), name: 'vegan' }];
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const chunked = (text: string) => `${chunk(text)}0\r\n\r\n`;
 
-/** An upload whose headers and body are as given, to the byte. */
+/** Returns an upload with exactly these headers and this body. */
 const upload = (headers: readonly string[], body: string, version = 'HTTP/1.1') =>
   [
     `POST /v1/data/tags ${version}`,
@@ -38,13 +38,13 @@ const upload = (headers: readonly string[], body: string, version = 'HTTP/1.1') 
     body,
   ].join('\r\n');
 
-/** With both ways to say where a body ends: as chunks it ends before the hidden request, by its length behind it. */
+/** Sends both headers. The hidden request follows the last chunk, but Content-Length includes it in the body. */
 function inTwoWays(sent: string, encodings: readonly string[]): string {
   const body = chunked(sent) + hidden;
   return upload([`Content-Length: ${body.length}`, ...encodings], body);
 }
 
-/** By the whole length the hidden request belongs to the body, by a shorter one it follows it. */
+/** With the full length, the hidden request is part of the body. With a shorter length, it follows the body. */
 const withLengths = (sent: string, ...lengths: string[]) =>
   upload(
     lengths.map((length) =>
@@ -68,11 +68,11 @@ async function expectOneRefusal(
   expect(statuses.length, text).toBeLessThanOrEqual(1);
   for (const status of statuses) expect(allowed, text).toContain(status);
   expect({ text, closed }).toMatchObject({ closed: true });
-  // Nothing was stored by what was refused.
+  // The refused request did not store anything.
   expect((await apiOf(server.url, key).batch('tags', tags)).counts.created).toBe(1);
 }
 
-it('two requests one after the other are two: what follows would notice', async () => {
+it('two consecutive requests are two, so the tests below would detect a hidden one', async () => {
   const bytes = hidden + hidden.replace('X: hidden', 'Connection: close');
   expect((await exchangeBytes(server.url, bytes)).statuses).toEqual([200, 200]);
 });
@@ -121,12 +121,12 @@ describe('a length', () => {
 
 describe('a transfer encoding', () => {
   const cases: Case[] = [
-    ['beside a length', (sent) => inTwoWays(sent, ['Transfer-Encoding: chunked'])],
+    ['with a length', (sent) => inTwoWays(sent, ['Transfer-Encoding: chunked'])],
     [
       'before a length',
       (sent) => inChunks(chunked(sent) + hidden, [`Content-Length: ${chunked(sent).length + hidden.length}`]),
     ],
-    ['beside a length, in capitals', (sent) => inTwoWays(sent, ['TRANSFER-ENCODING: CHUNKED'])],
+    ['with a length, in capitals', (sent) => inTwoWays(sent, ['TRANSFER-ENCODING: CHUNKED'])],
     ...[
       'xchunked',
       'chunkedx',
@@ -158,7 +158,7 @@ describe('a transfer encoding', () => {
       '',
     ].map(
       (value): Case => [
-        `of ${JSON.stringify(value)} beside a length`,
+        `of ${JSON.stringify(value)} with a length`,
         (sent) => inTwoWays(sent, [`Transfer-Encoding: ${value}`]),
       ],
     ),
@@ -187,7 +187,7 @@ describe('a transfer encoding', () => {
       (sent) => upload(['Transfer-Encoding: identity', 'Transfer-Encoding: chunked'], chunked(sent) + hidden),
     ],
     [
-      'twice, the second unknown, beside a length',
+      'twice, the second unknown, with a length',
       (sent) => inTwoWays(sent, ['Transfer-Encoding: chunked', 'Transfer-encoding: x']),
     ],
     ['with a space before the colon', (sent) => inTwoWays(sent, ['Transfer-Encoding : chunked'])],
@@ -198,7 +198,7 @@ describe('a transfer encoding', () => {
     ],
     ['in HTTP/1.0', (sent) => upload(['Transfer-Encoding: chunked'], chunked(sent) + hidden, 'HTTP/1.0')],
     [
-      'in HTTP/1.0, beside a length and kept alive',
+      'in HTTP/1.0, with a length and kept alive',
       (sent) =>
         upload(
           ['Transfer-Encoding: chunked', 'Content-Length: 5', 'Connection: keep-alive'],
@@ -220,7 +220,7 @@ describe('chunks', () => {
     ['with a size with a plus', (sent) => inChunks(`+${chunked(sent)}${hidden}`)],
     ['with a space before the size', (sent) => inChunks(` ${chunked(sent)}${hidden}`)],
     ['with no size', (sent) => inChunks(`\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
-    ['with a size that is no number', (sent) => inChunks(`zz\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
+    ['with a size that is not a number', (sent) => inChunks(`zz\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
     [
       'with a size of 64 bits and more',
       (sent) => inChunks(`1000000000000000${size(sent)}\r\n${sent}${hidden}`),
@@ -228,9 +228,9 @@ describe('chunks', () => {
     ['with a size that wraps to zero', (sent) => inChunks(`10000000000000000\r\n\r\n${hidden}${sent}`)],
     ['with a size behind NUL', (sent) => inChunks(`\0${chunked(sent)}${hidden}`)],
     ['with NUL behind the size', (sent) => inChunks(`${size(sent)}\0\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
-    ['longer than they say', (sent) => inChunks(`5\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
+    ['longer than declared', (sent) => inChunks(`5\r\n${sent}\r\n0\r\n\r\n${hidden}`)],
     [
-      'shorter than they say',
+      'shorter than declared',
       (sent) => inChunks(`${(sent.length + 2).toString(16)}\r\n${sent}\r\n0\r\n\r\n${hidden}`),
     ],
     ['ended by a bare line feed', (sent) => inChunks(`${size(sent)}\r\n${sent}\n0\n\n${hidden}`)],
@@ -257,7 +257,7 @@ describe('chunks', () => {
     ],
     ['without the line at their end', (sent) => inChunks(`${chunk(sent)}0\r\n${hidden}`)],
     ['whose end is a bare line feed', (sent) => inChunks(`${chunk(sent)}0\r\n\n${hidden}`)],
-    ['with a trailer that is no header', (sent) => inChunks(`${chunk(sent)}0\r\nX\r\n\r\n${hidden}`)],
+    ['with a trailer that is not a header', (sent) => inChunks(`${chunk(sent)}0\r\nX\r\n\r\n${hidden}`)],
     [
       'with a length in a trailer',
       (sent) => inChunks(`${chunk(sent)}0\r\nContent-Length: 5\r\n\r\n${hidden}`),
@@ -269,11 +269,11 @@ describe('chunks', () => {
   });
 });
 
-describe.concurrent('chunks that are not all there', () => {
+describe.concurrent('incomplete chunks', () => {
   it.each([
     ['that never end', (sent: string) => inChunks(chunk(sent))],
     ['of which the last lacks its line', (sent: string) => inChunks(`${chunk(sent)}0\r\n`)],
-    ['of which one is not whole', (sent: string) => inChunks(`${(sent.length * 2).toString(16)}\r\n${sent}`)],
+    ['with an incomplete one', (sent: string) => inChunks(`${(sent.length * 2).toString(16)}\r\n${sent}`)],
     ['of the largest size there is', (sent: string) => inChunks(`ffffffffffffffff\r\n${sent}${hidden}`)],
   ])('%s are 408 in time, and nothing is stored', async (_what, make) => {
     await expectOneRefusal(make, [408], impatient);
@@ -293,7 +293,7 @@ describe('headers and request lines', () => {
     ['a Host with a space before the colon', plain(post, ['Host : localhost'])],
     ['a Host on a folded line', plain(post, ['Host:', ' localhost'])],
     ['a Host folded into two', plain(post, [host, ' elsewhere'])],
-    ['a header that begins with a space', plain(post, [` ${host}`])],
+    ['a header that starts with a space', plain(post, [` ${host}`])],
     ['a header without a colon', plain(post, [host, 'X'])],
     ['a header without a name', plain(post, [host, ': x'])],
     ['a header with a space in its name', plain(post, [host, 'Content Length: 5'])],
@@ -327,18 +327,18 @@ describe('headers and request lines', () => {
   });
 });
 
-describe('what is sound is one request, whatever it resembles', () => {
+describe('a valid message is one request, whatever it resembles', () => {
   const length = (sent: string) => `Content-Length: ${sent.length}`;
   const close = 'Connection: close';
   const padded = (sent: string) => `${sent} ${' '.repeat(hidden.length)}`;
   it.each([
     [
-      'names with underscores are no names of HTTP',
+      'names with underscores do not exist in HTTP',
       (sent: string) =>
         upload([length(sent), 'Content_Length: 5', 'Transfer_Encoding: chunked', close], sent),
     ],
     [
-      'names with dots, or longer ones, are none either',
+      'nor do names with dots, or longer ones',
       (sent: string) =>
         upload([length(sent), 'Content.Length: 5', 'X-Transfer-Encoding: chunked', close], sent),
     ],
@@ -352,7 +352,7 @@ describe('what is sound is one request, whatever it resembles', () => {
         inChunks(`${chunk(sent)}0\r\nX-Dry-Run: true\r\nAuthorization: none\r\n\r\n`, [close]),
     ],
     [
-      'an address with a host of its own is the address',
+      'an absolute address is the address',
       (sent: string) =>
         upload([length(sent), close], sent).replace('/v1/data', 'http://elsewhere.example/v1/data'),
     ],
@@ -373,8 +373,8 @@ describe('what is sound is one request, whatever it resembles', () => {
     expect((await apiOf(server.url, key).batch('tags', tags)).counts.unchanged).toBe(1);
   });
 
-  /** With a request behind it that ends the connection: then all answers have come. */
-  it('the body of a refused request is never taken for the next one', async () => {
+  /** The last request closes the connection, so all responses have arrived once the connection is closed. */
+  it('the body of a refused request is never read as the next one', async () => {
     const body = `Content-Length: ${hidden.length}`;
     const authorization = `Authorization: Bearer ${key}`;
     const requests: [status: number, line: string, headers: string[]][] = [
@@ -392,7 +392,7 @@ describe('what is sound is one request, whatever it resembles', () => {
     }
   });
 
-  it('after all that, nothing was trouble of ours', async () => {
+  it('after all that, there was no error of the service', async () => {
     await expectReady(server.url);
     expect(server.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
   });

@@ -9,10 +9,17 @@ const manifest = JSON.parse(read('package.json'));
 const { packages } = JSON.parse(read('package-lock.json')) as {
   packages: Record<
     string,
-    { version: string; integrity?: string; hasInstallScript?: boolean; resolved?: string; link?: boolean }
+    {
+      version: string;
+      integrity?: string;
+      hasInstallScript?: boolean;
+      resolved?: string;
+      link?: boolean;
+      optionalDependencies?: Record<string, string>;
+    }
   >;
 };
-// The client is ours: it is linked, not installed.
+// The client package is linked, not installed.
 const installed = Object.entries(packages).filter(
   ([path, { link }]) => path.includes('node_modules/') && !link,
 );
@@ -20,6 +27,13 @@ const installed = Object.entries(packages).filter(
 it('every package in the lock file has a hash', () => {
   expect(installed.length).toBeGreaterThan(100);
   expect(installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+});
+
+it('every package for another platform is in the lock file, without which npm ci fails there', () => {
+  const named = Object.values(packages).flatMap((one) => Object.keys(one.optionalDependencies ?? {}));
+  expect(named.filter((name) => name.startsWith('@duckdb/')).length).toBeGreaterThan(5);
+  const locked = new Set(installed.map(([path]) => path.replace(/^.*node_modules\//, '')));
+  expect(named.filter((name) => !locked.has(name))).toEqual([]);
 });
 
 it('what we ask for is asked for by its exact version', () => {
@@ -33,26 +47,28 @@ it('what we ask for is asked for by its exact version', () => {
   }
 });
 
-it.each(['fuzz/requirements.txt', 'client-check/python/requirements.txt', 'test/deploy/requirements.txt'])(
-  'what %s names is asked for by exact versions and hashes',
-  (file) => {
-    const wanted = read(file)
-      .split(/^(?=[a-z])/m)
-      .slice(1);
-    expect(wanted.length).toBeGreaterThan(10);
-    for (const one of wanted)
-      expect(one).toMatch(/^[\w.-]+==[\d.]+(\.post\d+)? \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+/);
-  },
-);
+it.each([
+  'fuzz/requirements.txt',
+  'client-check/python/requirements.txt',
+  'test/deploy/requirements.txt',
+  'test/support/s3-requirements.txt',
+])('the dependencies in %s have exact versions and hashes', (file) => {
+  const wanted = read(file)
+    .split(/^(?=[a-z])/m)
+    .slice(1);
+  expect(wanted.length).toBeGreaterThan(10);
+  for (const one of wanted)
+    expect(one).toMatch(/^[\w.-]+==[\d.]+(\.post\d+)? \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+/);
+});
 
-it('what the workflows use is pinned to a commit', () => {
+it('the workflows pin actions to a commit', () => {
   const workflows = globSync('.github/workflows/*.yml', { cwd: root }).map(read).join('\n');
   const used = [...workflows.matchAll(/uses: (.*)/g)].map(([, action]) => action);
   expect(used.length).toBeGreaterThan(5);
   for (const action of used) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v[\d.]+$/);
 });
 
-it('what generates TypeScript clients is asked for by exact versions and hashes, and runs no install script', () => {
+it('the generator of TypeScript clients has exact versions and hashes, and runs no install script', () => {
   const { packages: locked } = JSON.parse(read('client-check/typescript/package-lock.json'));
   const { '': root, ...others } = locked as typeof packages & { '': { dependencies: object } };
   expect(Object.keys(root.dependencies).length).toBeGreaterThan(1);
@@ -62,7 +78,7 @@ it('what generates TypeScript clients is asked for by exact versions and hashes,
     expect([integrity?.slice(0, 7), hasInstallScript]).toEqual(['sha512-', undefined]);
 });
 
-it('an install script runs only where package.json names the package', () => {
+it('an install script runs only if package.json lists the package', () => {
   expect(read('.npmrc')).toMatch(/^strict-allow-scripts=true$/m);
   const withScript = installed
     .filter(([, { hasInstallScript }]) => hasInstallScript)
@@ -70,11 +86,11 @@ it('an install script runs only where package.json names the package', () => {
   expect(withScript.filter((name) => !Object.hasOwn(manifest.allowScripts, name))).toEqual([]);
 });
 
-it('what runs with the service comes from few packages', () => {
+it('the service has few runtime packages', () => {
   expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(14);
 });
 
-it('a build brings its bill of materials: CycloneDX, what only builds and tests marked as optional', () => {
+it('a build includes its bill of materials: CycloneDX, with build and test packages marked as optional', () => {
   const bill = JSON.parse(readFileSync(new URL('../../dist/bom.cdx.json', import.meta.url), 'utf8'));
   expect(bill.bomFormat).toBe('CycloneDX');
   expect(bill.metadata.component.purl).toBe(`pkg:npm/${manifest.name}@${manifest.version}`);
@@ -89,7 +105,7 @@ it('a build brings its bill of materials: CycloneDX, what only builds and tests 
   for (const name of ['typescript', 'vitest'])
     expect(scopeOf.get(`${name}@${manifest.devDependencies[name]}`), name).toBe('optional');
   expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([]);
-  // Of the command's packages it has those that the console contains too.
+  // Packages that only the client's command uses are not listed.
   expect(components.filter(({ name }) => name.startsWith('hyparquet-'))).toEqual([]);
   for (const name of ['hyparquet', 'react'])
     expect(components.find((one) => one.name === name)?.scope, name).toBe('required');
@@ -98,6 +114,6 @@ it('a build brings its bill of materials: CycloneDX, what only builds and tests 
 it('no secret is in the repository: nothing that looks like a key', () => {
   const pattern = 'intake_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}';
   const found = spawnSync('git', ['grep', '-lE', pattern], { cwd: root, encoding: 'utf8' });
-  // 1 is git's word for nothing found; anything above is a failure of its own.
+  // git exits with 1 if it found nothing. A higher code means that it failed.
   expect(found).toMatchObject({ status: 1, stdout: '' });
 });

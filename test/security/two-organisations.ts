@@ -8,7 +8,7 @@ import { everyRowOf } from '../support/query-database.ts';
 import { listRejections } from '../support/rejections.ts';
 import { replayCursorAfter, reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
-/** What two organisations have stored, partly under the same ids, before one of them attacks the other. */
+/** The stored data of two organisations before one of them attacks the other. Some of their ids are the same. */
 
 export const types = Object.keys(recordTypes);
 
@@ -16,15 +16,15 @@ export function referencesOf(type: string): string[] {
   return fieldsOf(type).flatMap(([, { references }]) => references ?? []);
 }
 
-/** What others refer to comes first. */
+/** The types, with referenced types first. */
 const typesInOrder = types.toSorted((one, other) => referencesOf(one).length - referencesOf(other).length);
 
-/** In every record, text and interaction of the victim, and in nothing that the attacker sends. */
+/** A word that occurs in all of the victim's text fields and interactions, and in nothing that the attacker sends. */
 export const victimsWord = 'victims-own-word';
 const victimsDay = '1999-12-31';
 export const attackersDay = '2011-11-11';
 
-/** Ids by type: stored by both; by the victim alone; by the victim alone, for the attacker to take as well. */
+/** Ids by type. Both store the `shared` ids. Only the victim stores the others, and the attacker later uploads `taken`. */
 export const shared = newIds();
 export const foreign = newIds();
 export const taken = newIds();
@@ -48,11 +48,11 @@ export const interactionWith = (item_id: string, fields: object = {}) => ({
 });
 
 export interface Victims {
-  /** A value of the victim's for each parameter that can name something. */
+  /** One of the victim's values for each parameter that can identify data. */
   readonly values: Readonly<Record<string, string>>;
-  /** All that is the victim's alone, and that no answer to the attacker may hold unless it was in the question. */
+  /** All values that belong only to the victim. A response to the attacker may contain one only if the request did. */
   readonly own: readonly string[];
-  /** Of operations whose cursors are signed: one of the victim's, and what is asked with it. */
+  /** One of the victim's cursors and its query, for each operation with signed cursors. */
   readonly signed: Readonly<Record<string, readonly [cursor: string, filter: string]>>;
 }
 
@@ -72,7 +72,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
     const { body } = await victim.upload(type, [{ ...bad, updated: 7 }]);
     requestIds.push(body.request_id);
   }
-  // It could be replayed by now, and is not, for nobody has asked.
+  // This rejection could be replayed by now, but no client replays it.
   const shop_id = randomUUID();
   const waiting = {
     ...recordOf('offers', foreign, victimsDay, victimsWord),
@@ -102,7 +102,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
     access_request_id: await accessPerson(victim, { customer_ids: [foreign.customers] }),
     request_id: requestIds.at(-1)!,
     idempotency_key: `${victimsWord} tags false`,
-    // Where a page begins: any id will do, and this one is of the kind that lists give.
+    // Any id works as the cursor of a list.
     cursor: requestIds.at(-1)!,
     after: (await victim.get('/v1/changes')).body.next_cursor,
   };
@@ -125,7 +125,7 @@ export async function storeAttackers(attacker: Api): Promise<void> {
   expect((await attacker.post('/user-interactions', interactionWith(shared.shops!))).status).toBe(201);
 }
 
-/** The reports to ask for, once maintenance has counted the interactions of both, which are of the same day. */
+/** Returns the report URLs once maintenance has counted both organisations' interactions, which are on the same day. */
 export async function countedReports(victim: Api, attacker: Api, path: string): Promise<string[]> {
   const poll = { timeout: 120_000, interval: 500 };
   const pathOf = (group_by: string) => `${path}?from=2023-11-01&to=2023-12-01&group_by=${group_by}`;
@@ -138,7 +138,7 @@ export async function countedReports(victim: Api, attacker: Api, path: string): 
   return ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'].map(pathOf);
 }
 
-/** Every row that names the victim, but for what the service notes of its keys and of what the operator did. */
+/** Returns all of the victim's rows, except its keys, the organisation itself and the audit log. */
 export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
   const rows = await everyRowOf(databaseUrl);
   const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|audit_log)/.test(table));

@@ -8,7 +8,7 @@ import { linesOf } from './access-person.ts';
 import { erasureKey, type TestApp } from './app.ts';
 import { newShop, newTransaction } from './new-records.ts';
 
-/** An organisation whose access requests and erasures are carried out when a test says so. */
+/** An organisation whose access requests and erasures run only when a test starts them. */
 
 export const suppressions = new Suppressions([erasureKey]);
 export const shop = newShop();
@@ -22,7 +22,7 @@ export const visit = {
 
 export class AccessOrganisation {
   readonly test: TestApp;
-  /** With the rights of the serving role. */
+  /** A pool with the serving role's privileges. */
   readonly #serving: OwnPool;
   readonly organisationId: string;
   readonly #key: string;
@@ -105,14 +105,14 @@ export async function newAccessOrganisation(test: TestApp, serving: OwnPool): Pr
 
 export const newCustomer = (user_id = randomUUID()) => ({ customer_id: randomUUID(), user_id, region: 'GB' });
 
-/** Somebody of whom something is in every place: two customers with one user, seen together with a visitor. */
+/** Creates a person with data of every type: two customers that share a user and are linked to a visitor. */
 export async function newPerson(of: AccessOrganisation) {
   const user_id = randomUUID();
   const [one, other] = [newCustomer(user_id), newCustomer(user_id)];
   const student_id = one.customer_id;
   const [visitor, mark] = [`visitor ${randomUUID()}`, `mark ${randomUUID()}`];
   await of.upload('customers', { ...one, gender: mark }, other);
-  // The rejection has line breaks between its tokens, and the receipt has the id.
+  // The record is rejected. Its JSON contains line breaks, and the upload's receipt contains its id.
   const failing = JSON.stringify({ records: [{ ...one, region: 7 }] }, null, 2);
   await of.send('POST', '/v1/data/customers', failing);
   const bought = newTransaction(shop.shop_id, { student_id, discount_name: mark });
@@ -130,7 +130,7 @@ export async function newPerson(of: AccessOrganisation) {
   return { student_id, user_id, visitor, mark, ids };
 }
 
-/** Adds one of a student's interactions to a day that is over. */
+/** Copies one of a student's interactions to a past day. */
 async function copyToPast(test: TestApp, student_id: string, days: number): Promise<void> {
   await test.pool.query(
     `insert into interactions
@@ -144,7 +144,7 @@ async function copyToPast(test: TestApp, student_id: string, days: number): Prom
 export const countByType = (lines: readonly { type: string }[]) =>
   Object.fromEntries([...Map.groupBy(lines, ({ type }) => type)].map(([type, of]) => [type, of.length]));
 
-/** How much there is of such a person. */
+/** The number of records of each type that `newPerson` creates. */
 export const everything = {
   customers: 2,
   transactions: 1,

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Api } from './api.ts';
 
-/** A line of the download. */
+/** A line in the download. */
 export interface Collected {
   readonly type: string;
   readonly id: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
   readonly record: any;
 }
 
-/** Asks for what is stored about somebody, by default nobody, and waits until it is collected; returns the id of the request. */
+/** Requests a person's data, waits until it is collected, and returns the request's id. The default person is unknown. */
 export async function accessPerson(
   api: Api,
   sent: object = { customer_ids: [randomUUID()] },

@@ -4,16 +4,16 @@ import { type BuiltServer, startBuiltServer } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 import { queryDatabase } from './query-database.ts';
 
-/** The form and the checksum are those of a token; it is put into the database of each server. */
+/** A well-formed token with a valid checksum, stored in every server's database. */
 export const adminToken = 'intake_admin_nQmlCurLzbeaoO7xkIi3sOOZ9WJIOT4Q3TpoYOEYbRm4YV7OT';
 
 export interface AdminServer extends BuiltServer {
   readonly adminUrl: string;
-  /** The admin API, with a full token of the name `operator`. */
+  /** Calls the admin API with the token `operator`, which has full access. */
   readonly admin: Api;
 }
 
-/** The built service with its admin API beside it, each on a port of its own. */
+/** Starts the built service with its admin API, each on its own port. */
 export async function startAdminServer(env: Record<string, string> = {}): Promise<AdminServer> {
   const DATABASE_URL = env.DATABASE_URL ?? (await createTestDatabase());
   const ADMIN_DATABASE_URL = await adminDatabaseUrl(DATABASE_URL);
@@ -35,11 +35,11 @@ export async function addAdminToken(databaseUrl: string): Promise<void> {
   );
 }
 
-/** The same database for somebody who may do what the admin API does, and no more. */
+/** Returns the URL of the same database for a login that has only the admin API's privileges. */
 export async function adminDatabaseUrl(ownerUrl: string): Promise<string> {
   const url = new URL(ownerUrl);
   url.username = 'intake_admin_test';
-  // Another file may be making it at this moment: a role belongs to the whole cluster.
+  // Roles belong to the whole cluster, so another test file may be creating this role at the same time.
   await queryDatabase(
     ownerUrl,
     `do $$ begin

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Api } from './api.ts';
 
-/** Follows a list's cursor to its end: the entries of each page, `member` being the name they are listed under. */
+/** Follows a list's cursors to the end. Returns the entries of each page, which are in the body's `member` field. */
 export async function allPages<Entry>(
   api: Api,
   path: string,

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { queryDatabase } from './query-database.ts';
 
-/** A login for an analyst. Roles belong to the whole server, so its name includes the name of the database. */
+/** Creates a login for an analyst. Roles belong to the whole server, so the login's name includes the database's name. */
 export async function createAnalyst(ownerUrl: string, name: string): Promise<pg.Client> {
   const url = new URL(ownerUrl);
   const login = `${name}_${url.pathname.slice(1)}`;

@@ -1,23 +1,23 @@
-/** The API as a client sees it: HTTP and JSON, nothing of the source. */
+/** The API as a client sees it: HTTP and JSON. This file imports nothing from src/. */
 
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
   readonly body: any;
 }
 
 export interface Api {
   upload(type: string, records: unknown): Promise<Answer>;
-  /** An upload of one batch, which must be answered at all: its `data`, with the HTTP status beside it. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  /** Uploads one batch. Returns the `data` of its result with the HTTP status. Throws if the response has no batches. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
   batch(type: string, records: unknown[]): Promise<any>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
 }
 
-/** For a key that may do everything. */
+/** All scopes that a key can have. */
 export const everyPermission: readonly string[] = [
   'data:write',
   'data:read',

@@ -9,27 +9,28 @@ import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 
-/** The real application on a database of its own, in this process. */
+/** The real application on its own database, in this process. */
 export interface TestApp {
   readonly app: FastifyInstance;
   readonly pool: OwnPool;
   readonly parts: Parts;
-  /** Its database, for the owner. */
+  /** The URL for connecting to the app's database as the owner. */
   readonly databaseUrl: string;
-  /** Makes an organisation with its report on; returns its id and a key that may do everything. */
+  /** Creates an organisation whose report is enabled. Returns its id and a key with all permissions. */
   organisation(slug: string): Promise<{ organisationId: string; key: string }>;
   close(): Promise<void>;
 }
 
 export const erasureKey = 'a key of 32 characters or more for tests';
 
-/** On a new database, or on the given one, as a second process. */
+/** Creates an app on a new database, or on the given database to simulate a second process. */
 export async function createTestApp(given?: string): Promise<TestApp> {
   const databaseUrl = given ?? (await createTestDatabase());
   const config = readConfig({
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: 'silent',
     ERASURE_KEYS: erasureKey,
+    LAKE_URL: 'file:///nowhere',
     ...unlimited,
   });
   const pool = createPool(config, () => {}, { plansOnce: true });

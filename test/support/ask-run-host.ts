@@ -1,16 +1,16 @@
 import { inject } from 'vitest';
 
 export interface WantedKey {
-  /** The settings that lead to the database. */
+  /** The database settings. */
   readonly database: { readonly DATABASE_URL: string; readonly DATABASE_POOLER: string };
-  /** Created unless it exists. */
+  /** The organisation, which is created unless it exists. */
   readonly organisation: string;
-  /** None for a key that may do everything. */
+  /** The key's scopes. An empty list requests a key with all permissions. */
   readonly scopes: readonly string[];
 }
 
 export interface WantedServer {
-  /** Servers are shared by this name. */
+  /** The server's name. Test files that use the same name share a server. */
   readonly name: string;
   readonly databaseUrl: string;
   readonly main: string;
@@ -22,7 +22,7 @@ export interface HostedServer {
   readonly databaseUrl: string;
 }
 
-/** Asks the process that runs the tests; see run-host.ts. */
+/** Calls the main test process (see run-host.ts). */
 export async function askRunHost<Answer>(
   act: 'key' | 'find-server' | 'start-server',
   wanted: WantedKey | WantedServer | Pick<WantedServer, 'name'>,

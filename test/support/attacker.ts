@@ -3,20 +3,20 @@ import { connect } from 'node:net';
 import { constants, setPriority } from 'node:os';
 
 /**
- * Sends the same request again and again, so many at once, each on a connection of its own. In life it comes from another
- * machine; here it is a process that takes the processor only when nobody else wants it. With `unread` the answers are left
- * on their connections until it is told to stop.
+ * Sends the same request repeatedly, with `count` requests in flight, each on its own connection. A real attacker would
+ * use another machine, but this one is a process with the lowest CPU priority. With `unread`, it does not read responses
+ * until it is stopped.
  */
 export interface Attack {
   readonly url: string;
-  /** Holds the bytes of the request. */
+  /** A file that contains the raw request. */
   readonly file: string;
   readonly count: number;
   readonly atOnce: number;
   readonly unread?: boolean;
 }
 
-/** How often each status was answered; 0 stands for no answer. */
+/** The number of requests by response status, where 0 means that there was no response. */
 export type Attacked = Record<number, number>;
 
 setPriority(constants.priority.PRIORITY_LOW);
@@ -48,7 +48,7 @@ function send({ url, unread }: Attack, bytes: Buffer): Promise<number> {
     socket.on('data', (chunk) => {
       const text = chunk.toString('latin1');
       status ||= Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
-      // Every answer is JSON, in one piece or in chunks.
+      // Every response is JSON, either with a Content-Length or chunked.
       last = (last + text).slice(-8);
       if (/\}(\r\n0\r\n\r\n)?$/.test(last)) socket.end();
     });

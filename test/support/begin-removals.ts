@@ -2,7 +2,9 @@ import type pg from 'pg';
 import { expect } from 'vitest';
 import type { Api } from './api.ts';
 
-/** Deletes two organisations. Maintenance begins one removal itself, and continues another, whose progress is shown before. */
+/**
+ * Deletes two organisations. Maintenance has to start one removal and continue the other, which is already listed.
+ */
 export async function beginRemovals(admin: Api, owner: pg.Client): Promise<void> {
   for (const slug of ['globex', 'initech']) {
     const path = `/admin/v1/organisations/${slug}`;

@@ -9,16 +9,16 @@ import { type SpawnedServer, spawnServer } from './spawn-server.ts';
 
 const builtMain = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** The built service as a process of its own, as an operator would run it. Knows nothing of the source. */
+/** The built service as a separate process, as an operator would run it. This file imports nothing from src/. */
 export interface BuiltServer extends SpawnedServer {
   readonly databaseUrl: string;
-  /** Runs a command of the same program on the same database; returns what it printed. */
+  /** Runs one of the program's commands on the same database, and returns its output. */
   run(...args: string[]): Promise<string>;
-  /** Makes an organisation and a key for it; returns the key. */
+  /** Creates an organisation and a key for it, and returns the key. */
   createKey(organisation: string, ...scopes: string[]): Promise<string>;
 }
 
-/** A test sends more in a moment than a client would; the test of the limits sets them again. */
+/** Tests send requests faster than clients do, so limits are off by default. Tests that need a limit set it themselves. */
 export const unlimited = {
   REQUESTS_PER_SECOND_MAX: '1000000',
   INTERACTIONS_PER_SECOND_MAX: '1000000',
@@ -27,7 +27,7 @@ export const unlimited = {
   FAILED_KEYS_PER_MINUTE_MAX: '1000000000',
 };
 
-/** SERVE_AS names another role than the one that may do just what the service does; `main` another version's program. */
+/** Starts the built server. SERVE_AS replaces the role with minimal privileges. `main` is another version's entry point. */
 export async function startBuiltServer(
   env: Record<string, string> = {},
   main = builtMain,
@@ -38,7 +38,7 @@ export async function startBuiltServer(
   return { ...server, databaseUrl, ...commandsOn(environment, main) };
 }
 
-/** What the commands run with. */
+/** Returns the environment for the commands. */
 function environmentOf(databaseUrl: string, env: Record<string, string>): Environment {
   return {
     ...process.env,
@@ -74,15 +74,15 @@ function commandsOn(environment: Environment, main: string): Pick<BuiltServer, '
   };
 }
 
-/** A server that other test files use too. It stays when the file ends. */
+/** A server that several test files use. It keeps running after each of them. */
 export interface SharedServer extends Pick<BuiltServer, 'url' | 'databaseUrl' | 'run' | 'createKey'> {
-  /** The slug of an organisation that `createKey` created: no other file has it. */
+  /** Returns the slug of an organisation that `createKey` created, which is unique to this test file. */
   slugOf(organisation: string): string;
 }
 
 /**
- * The server of this worker, with the default settings. Only for tests that look at their own organisations, and leave
- * the server and its database as they found them.
+ * Returns the test worker's server, which has the default settings. It is only for tests that read and write their own
+ * organisations, and that do not reconfigure the server or its database.
  */
 export async function sharedServer(): Promise<SharedServer> {
   const name = process.env.VITEST_POOL_ID ?? '';
@@ -107,8 +107,8 @@ async function startSharedServer(name: string): Promise<HostedServer> {
 }
 
 /**
- * On Citus, what a test has put between the service and the coordinator counts as a pooler: the service must not go
- * past it, straight to the workers.
+ * Returns whether the service should be configured for a pooler. On Citus, a proxy between the service and the
+ * coordinator also counts as a pooler. Otherwise the service would bypass the proxy and connect to the workers.
  */
 function hasPooler(databaseUrl: string): boolean {
   const { port, pathname } = new URL(databaseUrl);

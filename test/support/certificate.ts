@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A certificate for this machine and the key that belongs to it, each in a file. */
+/** A certificate for this machine, and its key. Each is in its own file. */
 export interface Certificate {
   readonly certFile: string;
   readonly keyFile: string;
@@ -28,7 +28,7 @@ export function makeCertificate(
   return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
 }
 
-/** A certificate that is valid between two moments, which may be past or to come. */
+/** Creates a certificate that is valid between two moments, which may be in the past or in the future. */
 export function makeDatedCertificate(folder: string, name: string, from: Date, to: Date): Certificate {
   const { certFile: first, keyFile } = makeCertificate(folder, name);
   const authority = join(folder, `${name}-authority`);
@@ -61,5 +61,5 @@ export function makeDatedCertificate(folder: string, name: string, from: Date, t
   return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
 }
 
-/** As in 20261117054000Z. */
+/** Formats a time like 20261117054000Z. */
 const stampOf = (moment: Date) => `${moment.toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`;

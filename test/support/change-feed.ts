@@ -9,11 +9,11 @@ export interface Change {
   readonly deleted: boolean;
   readonly erased?: boolean;
   readonly record: Record<string, unknown> | null;
-  /** In place of the id and the record: all of the type that were received before are gone. */
+  /** All records of the type that were received before this time have expired. Such a change has no id and no record. */
   readonly expired_before?: string;
 }
 
-/** Pages from a cursor on until there is nothing more, and the cursor after the last. */
+/** Reads pages from a cursor until there are no more changes. Returns the changes with the last cursor. */
 export async function readFeed(
   api: Api,
   { after, query = '' }: { readonly after?: string | undefined; readonly query?: string } = {},
@@ -29,7 +29,7 @@ export async function readFeed(
   }
 }
 
-/** A copy that is kept from changes: what each record is now, by its type and id. */
+/** A client's copy of the data. It applies the changes, and keeps the current version of each record, by type and id. */
 export class FeedCopy {
   readonly records = new Map<string, string>();
 
@@ -43,7 +43,7 @@ export class FeedCopy {
     else this.#removeOlder(type, Date.parse(expired_before));
   }
 
-  /** The time of receipt is in the id. */
+  /** Removes records that were received before `ms`. Their ids contain the time of receipt. */
   #removeOlder(type: string, ms: number): void {
     for (const [key] of this.records) {
       const [of, id = ''] = key.split(' ');
@@ -52,7 +52,7 @@ export class FeedCopy {
   }
 }
 
-/** The lines of a stream as they come, until the signal or the end of the connection. */
+/** Yields the lines of a stream as they arrive, until the signal aborts it or the connection ends. */
 export async function* followFeed(
   url: string,
   key: string,

@@ -12,7 +12,7 @@ import { scratchCopy } from './scratch-copy.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A page of docs/ that tells how to change the project, step by step. */
+/** A page in docs/ with steps for changing the project. */
 export class Instructions {
   readonly text: string;
   readonly #page: string;
@@ -22,7 +22,7 @@ export class Instructions {
     this.text = readFileSync(join(root, page), 'utf8');
   }
 
-  /** The code block that follows a marker of the page. */
+  /** Returns the code block after the page's marker with this name. */
   snippet(name: string): string {
     const pattern = new RegExp(`<!-- snippet: ${name} -->\\n\`\`\`\\w+\\n(.*?)^\`\`\`$`, 'ms');
     const found = pattern.exec(this.text)?.[1];
@@ -31,7 +31,7 @@ export class Instructions {
   }
 }
 
-/** A copy of the project that a test changes, builds and runs, with a database of its own. */
+/** A copy of the project that a test changes, builds and runs, with its own database. */
 export class ChangedCopy {
   readonly folder = scratchCopy();
   readonly databaseUrl: string;
@@ -60,7 +60,7 @@ export class ChangedCopy {
     writeFileSync(path, text, { flag: 'wx' });
   }
 
-  /** Inserts text before a line that the file has once. */
+  /** Inserts text before a line that occurs once in the file. */
   insertBefore(file: string, line: string, text: string): void {
     const path = join(this.folder, file);
     const source = readFileSync(path, 'utf8');
@@ -71,7 +71,7 @@ export class ChangedCopy {
     );
   }
 
-  /** Adds a migration with the next free number; returns its name. */
+  /** Adds a migration with the next free number, and returns its name. */
   addMigration(name: string, sql: string): string {
     const numbers = readdirSync(join(this.folder, 'migrations')).map((file) => Number.parseInt(file, 10));
     const numbered = `${String(Math.max(...numbers) + 1).padStart(4, '0')}_${name}`;
@@ -84,7 +84,7 @@ export class ChangedCopy {
     await this.run(join(root, 'node_modules/.bin/tsc'), '-p', 'tsconfig.build.json');
   }
 
-  /** Runs a program in the copy; returns what it printed. */
+  /** Runs a program in the copy, and returns its output. */
   async run(program: string, ...args: string[]): Promise<string> {
     try {
       const { stdout } = await promisify(execFile)(program, args, {
@@ -93,7 +93,7 @@ export class ChangedCopy {
       });
       return stdout;
     } catch (error) {
-      // The compiler complains on its standard output, which the error's own message leaves out.
+      // The compiler reports errors on standard output, which the error's message does not include.
       const { stdout, message } = error as { stdout: string; message: string };
       throw new Error(`${message}\n${stdout}`);
     }
@@ -103,13 +103,13 @@ export class ChangedCopy {
     return this.run(process.execPath, 'dist/main.js', ...args);
   }
 
-  /** Starts the service, with an organisation. */
+  /** Creates an organisation and starts the service. */
   async serve(): Promise<void> {
     await this.intake('organisations', 'create', 'acme');
     this.#url = await this.#start();
   }
 
-  /** The API with a new key of the organisation. */
+  /** Returns the API with a new key for the organisation. */
   async apiFor(...scopes: readonly string[]): Promise<Api> {
     const asked = scopes.flatMap((scope) => ['--scope', scope]);
     const printed = await this.intake('keys', 'issue', '--organisation', 'acme', ...asked, '--json');

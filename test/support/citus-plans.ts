@@ -2,16 +2,16 @@ import type pg from 'pg';
 
 /** How Citus runs a statement. */
 export interface CitusPlan {
-  /** How many tasks it is; 0 where no distributed table is in it. */
+  /** The number of tasks, or 0 if the statement uses no distributed table. */
   readonly tasks: number;
-  /** The node of each, as `host:port`. */
+  /** The node that runs each task, as `host:port`. */
   readonly nodes: readonly string[];
-  /** Whether rows pass through the node that was asked on their way into another statement. */
+  /** Whether intermediate rows pass through the queried node. */
   readonly isPulled: boolean;
   readonly text: string;
 }
 
-/** Explains a statement with the parameters that it was sent with: by them Citus finds the node. */
+/** Explains a statement with its actual parameters, because they determine which node Citus chooses. */
 export async function citusPlan(
   client: pg.ClientBase,
   text: string,

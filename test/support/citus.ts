@@ -1,8 +1,8 @@
 import pg from 'pg';
 
-/** Databases on every node of the Citus cluster that CITUS_URL names: its coordinator, as the superuser. */
+/** Manages databases on every node of a Citus cluster, as the superuser. CITUS_URL is the coordinator's URL. */
 
-/** The address of the `postgres` database on every node, the coordinator first. */
+/** Returns the URL of the `postgres` database on every node, with the coordinator first. */
 export async function citusNodes(coordinatorUrl: string): Promise<string[]> {
   const [version] = await ask<{ citus: string | null }>(
     coordinatorUrl,
@@ -26,7 +26,7 @@ export async function citusNodes(coordinatorUrl: string): Promise<string[]> {
   ];
 }
 
-/** Makes a database on every node, has `fill` make its tables, and leaves it to be cloned. */
+/** Creates a template database on every node. `fill` creates its tables. */
 export async function createCitusTemplate(
   nodes: readonly string[],
   name: string,
@@ -38,7 +38,7 @@ export async function createCitusTemplate(
   await ask(coordinator, 'select citus_set_coordinator_host($1, $2)', hostAndPort(coordinator));
   for (const worker of workers) await ask(coordinator, 'select citus_add_node($1, $2)', hostAndPort(worker));
   await fill(coordinator);
-  // Citus keeps a connection of its own to each database, and one that is in use cannot be cloned.
+  // Citus keeps a connection to each database, but a database cannot be cloned while it is in use.
   await onEveryNode(nodes, 'postgres', `alter database ${name} allow_connections false`);
   await onEveryNode(
     nodes,
@@ -63,7 +63,7 @@ async function onEveryNode(nodes: readonly string[], database: string, statement
   await Promise.all(nodes.map((node) => ask(on(node, database), statement)));
 }
 
-/** The same server, another database. */
+/** Returns the URL of another database on the same server. */
 function on(url: string, database: string): string {
   const other = new URL(url);
   other.pathname = `/${database}`;

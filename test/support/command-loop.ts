@@ -1,4 +1,4 @@
-/** The process of resident-commands.ts: runs one command after another, as dist/main.js would each in a process. */
+/** The process that resident-commands.ts starts. It runs commands one after another, as dist/main.js would. */
 
 const commands = new URL('../../dist/cli/', import.meta.url);
 

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 
-/** The console in Debian's Chromium. */
+/** Opens the console in Debian's Chromium. */
 
-export const chromiumPath = '/usr/bin/chromium';
+export const chromiumPath = '/usr/bin/chromium-headless-shell';
 
-/** A browser shares the machine with the other tests, so it may take long to start. */
+/** Launches Chromium with a long timeout, because other tests use the CPU at the same time. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumPath,
@@ -18,7 +18,7 @@ export function launchChromium(): Promise<Browser> {
 
 export const headingOf = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
-/** Opens a screen of the console and signs in with a key on the way. */
+/** Opens a console screen and signs in with a key. */
 export async function signInAt(page: Page, url: string, key: string, heading: string): Promise<void> {
   await page.goto(url);
   await page.getByLabel('API key').fill(key);
@@ -26,7 +26,7 @@ export async function signInAt(page: Page, url: string, key: string, heading: st
   await headingOf(page, heading).waitFor();
 }
 
-/** Opens a page; returns after how many milliseconds all of its content was visible. `waitFor` looks only every half a second. */
+/** Opens a page, and returns the time until all of its content is visible. `waitFor` would poll too rarely for that. */
 export async function loadMs(page: Page, url: string, content: readonly Locator[]): Promise<number> {
   const beganMs = performance.now();
   await page.goto(url, { waitUntil: 'commit' });
@@ -34,7 +34,7 @@ export async function loadMs(page: Page, url: string, content: readonly Locator[
   return performance.now() - beganMs;
 }
 
-/** Chooses a file on the screen that uploads files. */
+/** Chooses a file on the upload screen. */
 export async function chooseFile(page: Page, name: string, content: string | Uint8Array): Promise<void> {
   const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content as string) };
   await page.getByLabel('File to upload').setInputFiles(file);
@@ -47,7 +47,7 @@ export function csvOf(records: readonly Readonly<Record<string, unknown>>[]): st
     .join('\n');
 }
 
-/** Every screen has to work in two widths and two colours. The colours are the same in both widths, so two pairs are enough. */
+/** Each screen must work in two widths and two colour schemes. The two are independent, so two combinations are enough. */
 export const appearances = [
   ['a desk, light', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
   ['a phone, dark', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
@@ -58,7 +58,7 @@ const axe = readFileSync(
   'utf8',
 );
 
-/** What a screen reader or a person with weak eyes would stumble over, and whether the page scrolls sideways. */
+/** Returns accessibility problems, and whether the page scrolls sideways. */
 export async function barriers(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return page.evaluate(

@@ -24,35 +24,35 @@ export const containersArePossible =
 if (!containersArePossible)
   console.log(`No container is run: that needs root, x86-64 and Debian's ${programs.join(', ')}`);
 
-/** A store of its own: the names of base images in it mean what is assembled here. Kept, so that a repeat is fast. */
+/** A separate image store, because the base images are built under their public names. It is kept to make reruns fast. */
 const store = ['--root', '/var/cache/intake-containers', '--runroot', '/run/intake-containers'];
 
 export const podman = (...args: string[]) => run('podman', [...store, '--runtime', 'runc', ...args]);
 
-/** Confined as docs/operating.md has it. */
+/** Options that confine the container as in docs/operating/setup.md. */
 export const confined = [
   ...['--network', 'host', '--read-only', '--read-only-tmpfs=false', '--cap-drop', 'ALL'],
   ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024'],
 ];
 
-/** Builds a Dockerfile without a registry: its base images are assembled from this machine's Debian and Node. */
+/** Builds a Dockerfile without a registry. Its base images are built from the local Debian and Node. */
 export async function buildImage(dockerfile: string, bases: readonly string[], tag: string, cwd: string) {
   for (const base of bases) await assemble(base);
   const { stdout } = await run('npm', ['config', 'get', 'cache'], { cwd });
   const cache = stdout.trim();
   mkdirSync(cache, { recursive: true });
   const how = ['--layers', '--isolation', 'chroot', '--network', 'host', '--pull-never'];
-  // The format of OCI has no health checks.
+  // The OCI format does not support health checks.
   const format = ['--format', 'docker', '--volume', `${cache}:/root/.npm`];
   await run('buildah', [...store, 'bud', ...how, ...format, '-f', dockerfile, '-t', tag, '.'], {
     cwd,
     maxBuffer: 1e8,
   });
-  // Layers of earlier versions, which nothing will use again.
+  // Remove unused layers from earlier builds.
   await podman('image', 'prune', '--force', '--filter', 'until=168h');
 }
 
-/** Distroless images are these packages, unpacked. */
+/** The packages that distroless images contain. */
 const libraries = 'base-files libc6 libgcc-s1 libstdc++6 libssl3 ca-certificates tzdata netbase';
 const tools = 'dash coreutils findutils sed grep libacl1 libattr1 libgmp10 libselinux1 libpcre2-8-0';
 const authorities = '/etc/ssl/certs/ca-certificates.crt';
@@ -98,7 +98,7 @@ async function assemble(name: string): Promise<void> {
   }
 }
 
-/** The files of installed packages, except what only people read. */
+/** Copies the files of installed packages, except documentation. */
 async function copyPackages(names: string, folder: string): Promise<void> {
   const copy = `dpkg -L ${names} | grep '^/.*/' | grep -vE '/share/(doc|man|locale)/' | sort -u |
     tar -C / --no-recursion --ignore-failed-read -cf - -T - | tar -C ${folder} --keep-directory-symlink -xf -`;

@@ -7,13 +7,13 @@ import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { servingLogin } from './database.ts';
 import { queryDatabase } from './query-database.ts';
 
-/** A PostgreSQL of the test's own that counts statements, BEGIN and COMMIT among them (pg_stat_statements). */
+/** A separate PostgreSQL server that counts statements, including BEGIN and COMMIT (pg_stat_statements). */
 export interface CountingPostgres {
-  /** Of a migrated database, for the owner. */
+  /** The URL for connecting to a migrated database as the owner. */
   readonly url: string;
-  /** Begins to count. */
+  /** Starts counting. */
   reset(): Promise<void>;
-  /** How often the service ran each statement since. */
+  /** Returns how often the service has run each statement since `reset`. */
   calls(): Promise<{ readonly query: string; readonly calls: number }[]>;
   stop(): Promise<void>;
 }

@@ -6,23 +6,23 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { cloneCitusDatabase, dropCitusDatabase } from './citus.ts';
 
-/** The databases that the test file has made. */
+/** The databases that the test file has created. */
 const made: string[] = [];
 
-/** A migrated, empty database of the caller's own. */
+/** Creates a migrated, empty database. */
 export async function createTestDatabase(): Promise<string> {
   const databaseUrl = await createSharedDatabase();
   made.push(new URL(databaseUrl).pathname.slice(1));
   return databaseUrl;
 }
 
-/** The same, for longer than the test file runs. */
+/** Creates a migrated, empty database that is not dropped when the test file ends. */
 export async function createSharedDatabase(): Promise<string> {
   const url = inject('postgresUrl');
   const name = `test_${randomBytes(8).toString('hex')}`;
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  // Two files that clone at the same moment would find the template in use.
+  // Test files take turns, because a template cannot be cloned while another clone uses it.
   await client.query('select pg_advisory_lock(1)');
   const citus = inject('citus');
   if (citus) await cloneCitusDatabase(citus.nodes, citus.template, name);
@@ -31,7 +31,7 @@ export async function createSharedDatabase(): Promise<string> {
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
-/** A database of the caller's own that nobody has migrated. */
+/** Creates an empty database without migrations. */
 export async function createEmptyDatabase(): Promise<string> {
   const url = inject('postgresUrl');
   const name = `empty_${randomBytes(8).toString('hex')}`;
@@ -43,17 +43,17 @@ export async function createEmptyDatabase(): Promise<string> {
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
-/** Whom the service logs in as: somebody who may do just what it does. The commands are the owner's. */
+/** The service's login, with minimal privileges. The commands connect as the owner. */
 export const servingLogin = 'intake_test';
 
-/** The same database, for the service. */
+/** Returns the URL of the same database for the service's login. */
 export function servingUrl(ownerUrl: string, login = servingLogin): string {
   const url = new URL(ownerUrl);
   if (url.username === 'postgres') url.username = login;
   return url.href;
 }
 
-/** The same database by way of the pooler, where the tests run with one (TEST_POOLER=1). */
+/** Returns the URL of the same database through the pooler, if the tests run with one (TEST_POOLER=1). */
 export function throughPooler(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   const port = inject('poolerPort');
@@ -61,20 +61,23 @@ export function throughPooler(databaseUrl: string): string {
   return url.href;
 }
 
-/** Citus runs a process in each database of each node: those of a file that has ended would take the machine up. */
+/**
+ * Drops the test file's databases. Citus runs a process for each database on each node, so leftover databases would
+ * exhaust the machine.
+ */
 export async function dropTestDatabases(): Promise<void> {
   const { nodes } = inject('citus') ?? { nodes: [] };
-  // One that Citus itself is busy in stays: no test fails for that.
+  // If Citus itself is using a database, keep it, because no test should fail for that reason.
   for (const name of made) await dropCitusDatabase(nodes, name).catch(() => {});
 }
 
 const fixtures = fileURLToPath(new URL('../fixtures', import.meta.url));
-/** The releases of which a database is kept, oldest first. */
+/** The releases that have a stored database dump, oldest first. */
 export const releases = readdirSync(fixtures)
   .map((file) => file.slice(0, -'.sql'.length))
   .toSorted((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
-/** A database as a release left it, and the key of its organisation. */
+/** Restores a release's database, and returns it with its organisation's key. */
 export async function createReleasedDatabase(
   release: string,
 ): Promise<{ readonly databaseUrl: string; readonly key: string }> {

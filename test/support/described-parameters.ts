@@ -1,4 +1,4 @@
-/** A parameter as an API description has it. */
+/** A parameter in an API description. */
 export interface DescribedParameter {
   readonly name: string;
   readonly in: 'query' | 'path' | 'header';
@@ -9,7 +9,7 @@ interface Description {
   readonly components: { readonly parameters?: unknown };
 }
 
-/** The parameters of an operation, those included that it shares with others. */
+/** Returns an operation's parameters, including shared ones. */
 export function describedParameters(
   { components }: Description,
   operation: { readonly parameters?: readonly (DescribedParameter | { readonly $ref: string })[] },

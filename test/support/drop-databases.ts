@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
 import { dropTestDatabases } from './database.ts';
 
-// Set up before a test file's own hooks, so it runs after them.
+// This hook is registered before the test file's hooks, so it runs after them.
 afterAll(dropTestDatabases);

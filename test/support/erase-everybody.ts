@@ -10,7 +10,7 @@ import type { Api } from './api.ts';
 import { erasureKey } from './app.ts';
 import { newShop, newTransaction } from './new-records.ts';
 
-/** Erases people of whom something is in every place, so that the service sends every statement of an erasure. */
+/** Erases people with data of every type, so that the service sends every erasure statement. */
 export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Promise<void> {
   const suppressions = new Suppressions([erasureKey]);
   const shop = newShop();
@@ -38,7 +38,7 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
     ] as const)
       expect((await api.send(path + of, { method })).status).toBe(200);
     expect((await api.get(`/v1/erasures?limit=1&cursor=${body.erasure_id}`)).status).toBe(200);
-    // Refused by the suppression of the next.
+    // The erasure suppresses the customer, so the upload is refused.
     await api.post('/v1/erasures', { customer_ids: [customer_id] });
     await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
     await sweepErasures(pool, suppressions);
@@ -46,7 +46,7 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
   await owner.query(`update erasures set swept_at = now() - interval '60 days' where state = 'swept'`);
 }
 
-/** Collects what is stored about a person, twice: one part of what is kept is erased, another expires. */
+/** Collects a person's data twice. One copy has expired, and the other will be erased. */
 async function accessEverybody(api: Api, pool: Pool, owner: pg.Client, sent: object): Promise<void> {
   const suppressions = new Suppressions([erasureKey]);
   for (const isOld of [true, false]) {
@@ -91,7 +91,7 @@ async function newPerson(api: Api, shop_id: string, owner: pg.Client) {
   };
   await api.post('/user-interactions', interaction, keyed);
   await api.post('/user-interactions', { ...interaction, student_id: undefined });
-  // One of a day that is over.
+  // Add an interaction on a past day.
   await owner.query(
     `insert into interactions
      select organisation_id, uuid_floor(now() - interval '2 days' + random() * interval '1 hour'), interaction_type, user_id, student_id,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Api } from './api.ts';
 
-/** Erases somebody who is not stored, and waits until that is finished; returns the id of the erasure. */
+/** Erases a person without stored data, waits until the erasure is finished, and returns its id. */
 export async function erasePerson(api: Api, more: object = {}): Promise<string> {
   const sent = { customer_ids: [randomUUID()], ...more };
   const { status, body } = await api.post('/v1/erasures', sent);

@@ -14,11 +14,11 @@ import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import type { Api } from './api.ts';
 import { reportCursorAfter } from './signed-cursor.ts';
 
-/** Makes requests of every kind, so that the service sends every statement it has. */
+/** Sends requests of every kind, so that the service runs each of its statements. */
 
 type TestRecord = Record<string, unknown>;
 
-/** Everything that a client can ask. `signReport` signs cursors of the report for its organisation. */
+/** Sends every request that a client can send. `signReport` signs report cursors for the client's organisation. */
 export async function makeEveryRequest(api: Api, signReport: (text: string) => string): Promise<void> {
   const stored = await uploadEverything(api);
   const id = await recordInteractions(api, stored);
@@ -60,10 +60,11 @@ export async function makeEveryRequest(api: Api, signReport: (text: string) => s
     group_by: 'day',
     window: '24h',
     days: '3',
+    table: 'interactions',
   });
 }
 
-/** Uploads records of every type: new, the same, changed, repeated, failed, with a key and as a dry run. */
+/** Uploads new, unchanged, changed, repeated and failed records of every type. Also uses Idempotency-Keys and dry runs. */
 async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
   const stored = new Map<ResourceType, string>();
   for (const type of inOrderOfReference()) {
@@ -79,7 +80,7 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
       [known],
       [known],
       [changed],
-      // Looks new by its sample, and is not.
+      // The sampled ids suggest that every record is new, but three records are not.
       [...Array.from({ length: 40 }, fresh), known, changed, { ...changed, is_deleted: true }],
       [failed, missing],
       [failed, missing],
@@ -92,7 +93,7 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
       { 'idempotency-key': randomUUID() },
     );
   }
-  // Fails for two reasons, and when it is replayed for one.
+  // This record fails for two reasons when it is uploaded, and for one reason when it is replayed.
   const tag = newRecord('tags', stored);
   await api.upload('shop-tags', [
     { ...newRecord('shop-tags', stored), shop_id: randomUUID(), tag_id: tag.tag_id },
@@ -101,7 +102,8 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
   const two = { records: Array.from({ length: 1_001 }, () => newRecord('tags', stored)) };
   for (let time = 0; time < 2; time++) await api.post('/v1/data/tags', two, { 'idempotency-key': 'twice' });
   await api.post('/v1/data/tags', { records: [tag] }, { 'idempotency-key': 'twice' });
-  // So many fail that those which are stored afterwards are settled later: when one of them fails again, or is listed.
+  // With this many failures, storing the corrected records does not settle their rejections immediately. The service
+  // settles a rejection only when its record fails again or is listed.
   const good = Array.from({ length: limits.fewRejectionsMax + 1 }, () => newRecord('tags', stored));
   const bad = good.map((record) => ({ ...record, is_deleted: 'no' }));
   for (const records of [bad, good.slice(0, 2), bad.slice(0, 1), good.slice(0, 1)])
@@ -119,7 +121,7 @@ function inOrderOfReference(): ResourceType[] {
   return [...resourceTypes].sort((a, b) => referencesOf(a).length - referencesOf(b).length);
 }
 
-/** Records interactions with and without a key, and with what does not exist. Returns the id of one. */
+/** Records interactions with and without Idempotency-Keys, and with missing references. Returns one interaction's id. */
 async function recordInteractions(api: Api, stored: ReadonlyMap<ResourceType, string>): Promise<string> {
   let id = '';
   for (const [item_type, type] of Object.entries(itemTypes)) {
@@ -129,14 +131,14 @@ async function recordInteractions(api: Api, stored: ReadonlyMap<ResourceType, st
       item_id: stored.get(type),
       student_id: stored.get('customers'),
     };
-    // The second time its references are known.
+    // The second request finds the references in the cache.
     for (let time = 0; time < 2; time++)
       id = (await api.post('/user-interactions', sent)).body.interaction_id;
     const key = { 'idempotency-key': `${item_type} once` };
     for (let time = 0; time < 2; time++) await api.post('/user-interactions', sent, key);
     const missing = { ...sent, item_id: randomUUID() };
     await api.post('/user-interactions', missing);
-    // The second time its rejection is replaced, and with another body the claim.
+    // The second request replaces the rejection. The third has a different body, and replaces the claim on the key.
     const late = { 'idempotency-key': `${item_type} late` };
     for (const city of ['Leeds', 'Leeds', 'York'])
       await api.post('/user-interactions', { ...missing, city }, late);
@@ -149,8 +151,8 @@ async function recordInteractions(api: Api, stored: ReadonlyMap<ResourceType, st
 }
 
 /**
- * Asks every address that is read, replayed or discarded with each one and each two of its parameters, as the
- * operations themselves name them. Those that may not be combined are refused before a statement is sent.
+ * Calls every operation that reads, replays or discards with each parameter and each pair of parameters from its
+ * definition. Invalid combinations are refused before a statement is sent.
  */
 export async function askEverything(
   api: Api,
@@ -159,7 +161,7 @@ export async function askEverything(
 ): Promise<void> {
   for (const { method, path, query = {} } of of) {
     if ((method !== 'GET' && !path.startsWith('/v1/rejections')) || path.startsWith('/health/live')) continue;
-    const address = path.replace(/\{(\w+)\}/, (_, name: string) => givenFor(values, name));
+    const address = path.replace(/\{(\w+)\}/g, (_, name: string) => givenFor(values, name));
     for (const names of combinations(Object.keys(query), 2)) {
       const asked = new URLSearchParams(
         Object.fromEntries(names.map((name) => [name, givenFor(values, name)])),

@@ -1,17 +1,17 @@
 import { connect } from 'node:net';
 
 export interface Exchange {
-  /** The status of every answer that came. */
+  /** The statuses of all responses. */
   readonly statuses: readonly number[];
-  /** All that came. */
+  /** All text that was received. */
   readonly text: string;
-  /** Whether the server ended the connection by itself, in time. */
+  /** Whether the server closed the connection in time. */
   readonly closed: boolean;
 }
 
 /**
- * Sends bytes as they are and takes all that comes back until the server ends the connection. It is not ended from this
- * side: a server that waits for more would then take that for the end.
+ * Sends raw bytes and reads until the server closes the connection. The client does not close the connection, because a
+ * server that waits for more data would treat that as the end.
  */
 export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Exchange> {
   const { hostname, port } = new URL(url);
@@ -27,7 +27,7 @@ export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 5
     };
     const timer = setTimeout(() => finish(false), timeoutMs);
     socket.on('data', (chunk) => received.push(chunk));
-    // A server that refuses early may reset the connection while we still write; what it said is what counts.
+    // A server that refuses early may reset the connection during the upload, but only its response matters.
     socket.on('error', () => {});
     socket.on('end', () => finish(true)).on('close', () => finish(true));
   });

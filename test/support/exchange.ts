@@ -1,27 +1,27 @@
 import { type Agent, type IncomingHttpHeaders, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 
-/** One request over a connection that the caller chooses, for tests that send thousands and time them. */
+/** The response to a request on a connection that the caller chooses, for tests that send and time thousands of requests. */
 export interface Exchange {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly ms: number;
-  /** Whether it went over a connection that was open before. */
+  /** Whether the connection was already open. */
   readonly reused: boolean;
 }
 
 export interface Asked {
   readonly agent?: Agent | false;
   readonly key?: string;
-  /** Sent as JSON, by POST; without it the request is a GET, unless it says otherwise. */
+  /** A body that is sent as JSON. The default method is POST with a body, and GET without one. */
   readonly body?: unknown;
   readonly method?: 'POST';
   readonly headers?: Record<string, string>;
   readonly ca?: readonly Buffer[];
 }
 
-/** Rejects where the connection fails before the answer is whole. */
+/** Sends a request. Rejects if the connection fails before the response is complete. */
 export function exchange(url: string, asked: Asked = {}): Promise<Exchange> {
   const { agent, key, body, ca } = asked;
   const began = performance.now();

@@ -5,11 +5,11 @@ import type { Answer } from './api.ts';
 
 export const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** What would tell a stranger how the service is made: frames of a stack, statements, files, the driver's words. */
+/** Matches text that reveals internals: stack frames, SQL statements, file names and driver messages. */
 const internals =
   /\bat .+:\d+|node_modules|\.[cm]?[jt]s\b|\/(src|dist|home|root|tmp|work)\/|\b(select|insert into|update|delete from) .+ (from|set|values|where)\b|SQLSTATE|postgres|FST_|ECONN|HPE_/i;
 
-/** The codes that a committed description lists, for errors as a whole and for what is wrong with a field. */
+/** Returns the codes in a committed API description: those of whole errors, and those of fields in an error's details. */
 function codesIn(file: string): { errors: string[]; details: string[] } {
   const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   const { Error: error, ErrorDetail } = JSON.parse(text).components.schemas;
@@ -19,7 +19,7 @@ const described = [codesIn('openapi.json'), codesIn('admin-openapi.json')];
 const errorCodes = described.flatMap(({ errors }) => errors);
 const detailCodes = described.flatMap(({ details }) => details);
 
-/** Holds an answer against the one shape of error that clients see. `details` lists the fields to be named. */
+/** Checks that a response has the single error shape that clients see. `details` lists the expected fields. */
 export function expectError(answer: Answer, status: number, details?: readonly string[]): void {
   const { headers, body } = answer;
   expect({ status: answer.status, body }).toMatchObject({ status });

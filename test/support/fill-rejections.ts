@@ -3,12 +3,12 @@ import { queryDatabase } from './query-database.ts';
 export const rejectionKinds = 40;
 export const rejectionsPerRequest = 5_000;
 
-/** Gives organisations rejections of transactions, by SQL alone: as many as each is to have, by slug. */
+/** Inserts rejected transactions directly with SQL: the given number for each organisation, by slug. */
 export async function fillRejections(
   databaseUrl: string,
   counts: Readonly<Record<string, number>>,
 ): Promise<void> {
-  // Indexes are made faster than they grow.
+  // Rebuilding the indexes afterwards is faster than maintaining them.
   const indexes = await queryDatabase<{ name: string; definition: string }>(
     databaseUrl,
     `select indexname as name, indexdef as definition from pg_indexes
@@ -19,7 +19,7 @@ export async function fillRejections(
   for (const { definition } of indexes) await queryDatabase(databaseUrl, definition);
 }
 
-/** As uploads of 5,000 would have left them over twelve days, spread evenly over forty kinds. */
+/** Adds rows that look like uploads of 5,000 records over twelve days, spread evenly over forty kinds of errors. */
 async function fill(databaseUrl: string, slug: string, count: number): Promise<void> {
   await queryDatabase(
     databaseUrl,

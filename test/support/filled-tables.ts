@@ -1,11 +1,11 @@
 import type pg from 'pg';
 
-/** Fills tables as years of use would, by SQL alone, whatever their columns are. */
+/** Uses SQL to fill tables, whatever their columns are, with as many rows as years of use would leave. */
 
-/** Ascending, so that an index is added to at its end: a million random ids would take ten times as long. */
+/** An SQL expression for ascending ids, because inserting a million random ids into an index takes ten times as long. */
 const uuidOf = (number: string) => `lpad(to_hex(${number}), 32, '0')::uuid`;
 
-/** What a column holds in the row with the number n, by its type. */
+/** The SQL expression for a column's value in row n, by the column's type. */
 const byType: Readonly<Record<string, string>> = {
   uuid: uuidOf('n'),
   text: `'text'`,
@@ -28,16 +28,16 @@ const byType: Readonly<Record<string, string>> = {
 };
 
 /**
- * The id of something that was received, one a millisecond from the first minute of today on: one partition, which is
- * there, holds them all. A partition with a few rows would be read whole.
+ * The id of a received row. There is one row per millisecond from the start of today, so that one existing partition
+ * contains all rows. PostgreSQL would choose a full scan for a partition with few rows.
  */
 const received = `(lpad(to_hex((extract(epoch from date_trunc('day', now(), 'UTC')) * 1000)::bigint + n), 12, '0')
   || '70008000' || lpad(to_hex(n), 12, '0'))::uuid`;
 
-/** One organisation has nine tenths of everything; two others share the rest. */
+/** One organisation has 90% of all rows, and two others share the rest. */
 const organisation = `organisations[case when n % 10 > 0 then 1 else 2 + n / 10 % 2 end]`;
 
-/** Columns whose values have to be distinct, or to fit those of another table. */
+/** Columns whose values must be distinct or must match another table. */
 const byColumn: Readonly<Record<string, string>> = {
   organisation_id: organisation,
   type: `(array['shops', 'tags', 'transactions', 'offers'])[1 + n % 4]`,
@@ -51,6 +51,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'removals.organisation_id': uuidOf('n'),
   'retention_progress.organisation_id': uuidOf('n'),
   'quota_usage.organisation_id': uuidOf('n'),
+  'lake_progress.organisation_id': uuidOf('n'),
   'report_sums.dimension': `(array['all', 'item', 'country', 'recommendation'])[1 + n % 4]`,
   'report_sums.value': `'value ' || n / 100`,
   'report_sums.day': `date '2026-01-01' + n % 100`,
@@ -65,7 +66,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'organisations.organisation_id': uuidOf('n'),
   'tenants.organisation_id': uuidOf('n'),
   'organisations.slug': `'organisation-' || n`,
-  // One in a thousand is being removed, and those that are deleted are few.
+  // One organisation in a thousand is deleted, but no organisation is being removed.
   'organisations.deleted_at': `case when n % 1000 = 0 then now() end`,
   'organisations.removal_started_at': 'null',
   'api_keys.key_id': `'key' || n`,
@@ -74,6 +75,8 @@ const byColumn: Readonly<Record<string, string>> = {
   'customers.user_id': uuidOf('n'),
   'erasures.mode': `'anonymise'`,
   'erasures.state': `case when n % 100 = 0 then 'pending' else 'done' end`,
+  'erasures.lake_state': `case when n % 100 = 0 then 'pending' end`,
+  'lake_progress.removing_since': 'null',
   'access_requests.state': `case when n % 100 = 0 then 'pending' else 'done' end`,
   'access_requests.records': `'{"customers": 1}'`,
   'access_request_records.id': `'id ' || n`,
@@ -85,8 +88,8 @@ const byColumn: Readonly<Record<string, string>> = {
 };
 
 /**
- * Adds the rows with the numbers from `from` to `to`. Indexes are made afterwards, which takes a third of the time. With
- * `organisation`, all rows belong to it, and PostgreSQL does not count them.
+ * Adds the rows with numbers `from` to `to`. Indexes are built afterwards, which takes a third of the time. With
+ * `organisation`, all rows belong to that organisation, and PostgreSQL's statistics do not include them.
  */
 export async function fillTable(
   client: pg.Client,
@@ -117,7 +120,7 @@ export async function fillTable(
   );
   for (const { definition } of indexes) await client.query(definition);
   if (organisation !== undefined) return;
-  // Without the vacuum, the cost of an index-only scan would depend on whether autovacuum has been there.
+  // Without the vacuum, the cost of an index-only scan would depend on whether autovacuum has run.
   await client.query(`vacuum analyze ${table}`);
 }
 

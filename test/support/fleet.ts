@@ -15,8 +15,9 @@ import { runCommand } from './run-command.ts';
 const attemptsMax = 3;
 
 /**
- * Plays a scene with a fleet of its own. A process that has just started looks up the key; where the machine stops for
- * longer than that may take, the request is answered with database_unavailable. If nothing else failed, it is played anew.
+ * Runs a scenario with its own fleet. A process that has just started looks up the key. If the machine stalls for
+ * longer than the lookup may take, the request gets database_unavailable. If nothing else failed, the scenario is run
+ * again.
  */
 export async function playWithFleet(play: (fleet: Fleet) => Promise<Served>, processes = 4): Promise<Served> {
   for (let attempt = 1; ; attempt++) {
@@ -25,7 +26,7 @@ export async function playWithFleet(play: (fleet: Fleet) => Promise<Served>, pro
       const served = await play(fleet);
       const isSlow = served.failed.length > 0 && served.failed.every((one) => isAway.test(one));
       if (!isSlow || attempt === attemptsMax) return served;
-      console.log('played anew, for the database was too slow:', served.failed);
+      console.log('played again, because the database was too slow:', served.failed);
     } finally {
       await fleet.stop();
     }
@@ -37,11 +38,11 @@ const isAway = / 503 .*"database_unavailable"/;
 export interface Served {
   readonly answered: number;
   readonly failed: readonly string[];
-  /** What was acknowledged and is not there, or is there twice. */
+  /** Acknowledged records that are missing or stored twice. */
   readonly lost: readonly string[];
 }
 
-/** Processes behind nginx, as docs/operating.md has them, with clients that do not know of either. */
+/** Processes behind nginx, as in docs/operating/setup.md. Clients only know nginx's address. */
 class Fleet {
   readonly databaseUrl: string;
   readonly key: string;
@@ -77,7 +78,7 @@ class Fleet {
     }
   }
 
-  /** Starts a process on its port, of this version or another, and waits until it is ready. */
+  /** Starts a process of this or another version on its port, and waits until it is ready. */
   async startOne(index: number, main?: string): Promise<BuiltServer> {
     const env = {
       DATABASE_URL: this.databaseUrl,
@@ -91,7 +92,7 @@ class Fleet {
     return server;
   }
 
-  /** Stops one as a supervisor does, and starts it again. */
+  /** Stops a process as a supervisor does, and starts it again. */
   async restart(index: number, main?: string): Promise<BuiltServer> {
     await this.#servers[index]?.stop();
     expect(this.#servers[index]?.process.exitCode).toBe(0);
@@ -110,7 +111,7 @@ class Fleet {
     });
   }
 
-  /** Uploads, interactions without an Idempotency-Key and reads, until they are told to stop; then says what failed. */
+  /** Uploads, records interactions without an Idempotency-Key, and reads until stopped. Then it reports the failures. */
   startClients(): { stop(): Promise<Served> } {
     const agent = new Agent({ keepAlive: true, ca: [this.nginx.ca] });
     const failed: string[] = [];

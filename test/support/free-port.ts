@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Each worker has ports of its own: another could take a free one before it is used. */
+/** Each worker has its own range of ports. Otherwise another worker could take a free port before it is used. */
 const perWorker = 1_000;
 const first = 15_000 + perWorker * (Number(process.env.VITEST_POOL_ID ?? 0) % 17);
 let next = randomInt(perWorker);
 
 /**
- * A port of loopback that nothing listens on at the moment. It lies below those that the system gives to connections and
- * to whoever asks for any port, and no test of this process has got it before.
+ * Returns a loopback port that no process listens on. The port is below the ephemeral port range, and is not given to
+ * another test in this process.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -6,16 +6,16 @@ import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/loc
 import { queryDatabase } from './query-database.ts';
 import { runCommand } from './run-command.ts';
 
-/** A PostgreSQL of the test's own, migrated, that can be made to hold its connections and answer nothing. */
+/** A separate, migrated PostgreSQL server. While it is frozen, it keeps its connections open but does not answer. */
 export interface FreezablePostgres {
   readonly url: string;
-  /** Stops the postmaster first, so that no process is started behind our back. */
+  /** Freezes all processes, starting with the postmaster, so that it cannot start more processes. */
   freeze(): void;
   thaw(): void;
   stop(): Promise<void>;
 }
 
-/** In a folder of its own below `parent`. */
+/** Starts a PostgreSQL server with its data directory under `parent`. */
 export async function startFreezablePostgres(
   settings: Record<string, string> = {},
   parent = tmpdir(),
@@ -50,11 +50,11 @@ function trySignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended meanwhile.
+    // The process has already exited.
   }
 }
 
-/** None if it has ended. */
+/** Returns the process's children. The list is empty if the process has exited. */
 export function childrenOf(pid: number): number[] {
   const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
   return stdout.trim().split(/\s+/).filter(Boolean).map(Number);

@@ -15,18 +15,18 @@ import { startRunHost } from './run-host.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The address of the cluster's `postgres` database, for the superuser. */
+    /** The URL of the cluster's `postgres` database, for the superuser. */
     postgresUrl: string;
-    /** See run-host.ts. */
+    /** The URL of the run host (see run-host.ts). */
     runHostUrl: string;
-    /** Where PgBouncer listens, if the service is to go through it. */
+    /** PgBouncer's port, if the service should use it. */
     poolerPort: number | null;
-    /** The Citus cluster that the tests run on; null on one PostgreSQL. */
+    /** The Citus cluster that the tests run on, or null on a single PostgreSQL server. */
     citus: { readonly nodes: readonly string[]; readonly template: string } | null;
   }
 }
 
-/** Which PostgreSQL the tests run on: 18 comes with the packages, 15 is Debian's. */
+/** The PostgreSQL versions for the tests. Version 18 comes from an npm package, and version 15 from Debian. */
 const binaries: Record<string, () => string> = {
   '18': embeddedBinaries,
   '15': () => '/usr/lib/postgresql/15/bin',
@@ -41,7 +41,7 @@ export default async function setup(project: TestProject) {
   };
 }
 
-/** One cluster for the whole run, with a migrated database that every test file clones. */
+/** Starts one cluster for the whole run, with a migrated database that every test file clones. */
 async function useDatabase(project: TestProject): Promise<(used: readonly string[]) => Promise<unknown>> {
   if (process.env.CITUS_URL) return useCitus(project, process.env.CITUS_URL);
   console.log(
@@ -62,7 +62,7 @@ async function useDatabase(project: TestProject): Promise<(used: readonly string
   await client.end();
   await fill(postgres.url('intake_template'));
   project.provide('postgresUrl', postgres.url('postgres'));
-  // So small that the statements of one connection run in several sessions.
+  // The pool is so small that statements from one connection run in several sessions.
   const pooler = process.env.TEST_POOLER ? await startPgBouncer(postgres.url('postgres'), 5) : undefined;
   project.provide('poolerPort', pooler?.port ?? null);
   if (pooler) console.log('The service goes through PgBouncer in transaction mode');
@@ -73,7 +73,7 @@ async function useDatabase(project: TestProject): Promise<(used: readonly string
   };
 }
 
-/** Makes the tables, the roles and whom the service logs in as. Of another run on the same cluster, the login is there. */
+/** Creates the tables, the roles and the service's login, which may exist from another run on the same cluster. */
 async function fill(databaseUrl: string): Promise<void> {
   await migrate(databaseUrl, grantRoles);
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -85,7 +85,10 @@ async function fill(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-/** Over few shards: a test file has few organisations, and a clone takes as long as there are tables. */
+/**
+ * Distributes the tables over few shards, because a test file has few organisations, and every shard slows down
+ * cloning.
+ */
 async function distribute(coordinatorUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: coordinatorUrl });
   await client.connect();
@@ -93,7 +96,7 @@ async function distribute(coordinatorUrl: string): Promise<void> {
   await client.end();
 }
 
-/** A cluster that others may be using too: the template is of this run alone. */
+/** Uses a Citus cluster. Other runs may use it at the same time, so each run has its own template. */
 async function useCitus(project: TestProject, url: string) {
   const nodes = await citusNodes(url);
   const template = `intake_template_${randomBytes(4).toString('hex')}`;

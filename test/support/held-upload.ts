@@ -5,18 +5,18 @@ import { gzipSync } from 'node:zlib';
 import type { Answer } from './api.ts';
 import { rawPost, readAnswer } from './raw-http.ts';
 
-/** An upload of one tag that is under way: all of it is sent but the end. */
+/** A pending one-tag upload whose last bytes have not been sent. */
 export interface HeldUpload {
   readonly tagId: string;
-  /** Undefined if the connection ended without one. */
+  /** The response, or undefined if the connection ended without one. */
   readonly answer: Promise<Answer | undefined>;
-  /** Sends the rest. */
+  /** Sends the remaining bytes. */
   finish(): void;
-  /** Breaks the connection off. */
+  /** Closes the connection abruptly. */
   abort(): void;
 }
 
-/** Begins an upload whose body has so many bytes, and sends all but the last `heldBytes` of them. */
+/** Starts an upload with a body of this size, and sends all but the last `heldBytes` bytes. */
 export async function holdUpload(
   url: string,
   key: string,
@@ -25,7 +25,7 @@ export async function holdUpload(
 ): Promise<HeldUpload> {
   const tagId = randomUUID();
   const plain = Buffer.from(paddedBody(tagId, bodyBytes));
-  // At level 0 it is wrapped and not made smaller.
+  // Level 0 wraps the body without compressing it.
   const body = encoded ? gzipSync(plain, { level: 0 }) : plain;
   const headers = [
     `Authorization: Bearer ${key}`,
@@ -56,7 +56,7 @@ export async function holdUpload(
   };
 }
 
-/** Spaces between the end of the record and the end of the object make up the size. */
+/** Returns a body that is padded to the size with spaces after the record. */
 export function paddedBody(tagId: string, bytes: number): string {
   const start = JSON.stringify({ records: [{ tag_id: tagId, name: 'vegan' }] }).slice(0, -1);
   return `${start.padEnd(bytes - 1)}}`;

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Of a limit, from the first request on. */
+/** The length of a limit's window, which starts at the first request. */
 export const windowMs = 2_000;
 
-/** Until the window of whatever was sent before has ended. */
+/** Waits until the window of earlier requests has ended. */
 export const nextWindow = () => sleep(windowMs + 100);
 
-/** What `send` gives when all of it falls into one window. Where the machine was too slow for that, it is sent anew. */
+/**
+ * Calls `send` until all of its requests fall into one window, which may take several attempts on a slow machine.
+ * Returns the result.
+ */
 export async function inOneWindow<T>(send: () => Promise<T>): Promise<T> {
   for (;;) {
     const beganMs = performance.now();

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'vitest';
 import { processorTicks } from './process-state.ts';
 
-/** How long something took, and how long it may take. */
+/** How long an operation took, and how long it may take. */
 export interface Timed {
   readonly what: string;
   readonly ms: number;
@@ -10,13 +10,13 @@ export interface Timed {
 }
 
 const attemptsMax = 3;
-/** The share of the processor that others may take before times say nothing. */
+/** Timings count only if other processes used at most this share of the CPU time. */
 export const takenMax = 0.1;
 
 /**
- * Holds promised times against the clock. Whatever else runs on the machine only makes things slower, and what the service
- * does, it does each time: so a late attempt is repeated, and one in time is enough. Each may be as much later as this
- * process, which only waits, was itself.
+ * Checks durations. Other load can only make the service slower, so an attempt that takes too long is repeated, and one
+ * attempt in time is enough. Each limit is extended by the longest event loop delay in this process, which is otherwise
+ * idle.
  */
 export async function expectInTime(measure: () => Promise<readonly Timed[]>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -39,7 +39,10 @@ export async function expectInTime(measure: () => Promise<readonly Timed[]>): Pr
   }
 }
 
-/** Returns how to tell which share of the processor others took since: other machines on the same host, or processes here. */
+/**
+ * Returns a function that returns the share of CPU time that others have used since this call: other virtual machines
+ * on the host, or other local processes.
+ */
 export function watchOthers(): () => number {
   const before = processorTicks();
   return () => {
@@ -48,7 +51,7 @@ export function watchOthers(): () => number {
   };
 }
 
-/** Of a processor that this process could use all of, what it does not get. */
+/** Returns the share of CPU time that this process does not get while it is in a busy loop. */
 function shareNotGot(): number {
   const [beganMs, before] = [performance.now(), process.threadCpuUsage()];
   while (performance.now() - beganMs < 200);

@@ -1,6 +1,6 @@
 import type { Instant } from '../../src/registry/times.ts';
 
-/** An instant as people write it, `2026-03-14T09:26:53.589793Z`, worked out another way than the service reads it. */
+/** Formats an instant like `2026-03-14T09:26:53.589793Z`, with a different calculation from the service's. */
 export function isoOf(instant: Instant): string {
   const micros = BigInt(instant);
   const part = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;

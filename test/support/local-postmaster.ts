@@ -5,13 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { childrenOf } from './freezable-postgres.ts';
 import { queryDatabase } from './query-database.ts';
 
-/** A PostgreSQL on this machine that a test may kill, and start again as it was started before. */
+/** A local PostgreSQL server that a test can kill and restart with the same arguments. */
 export interface LocalPostmaster {
   kill(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** Undefined where it runs on another machine, or may not be killed. */
+/** Finds the server's postmaster. Returns undefined if the server runs on another machine or cannot be killed. */
 export async function localPostmaster(url: string): Promise<LocalPostmaster | undefined> {
   const [row] = await queryDatabase<{ folder: string; pid: string }>(
     url,
@@ -22,11 +22,12 @@ export async function localPostmaster(url: string): Promise<LocalPostmaster | un
   const first = Number(row?.pid);
   const read = (file: string) => readFileSync(`/proc/${first}/${file}`, 'utf8').split('\0').slice(0, -1);
   const [program = '', ...args] = read('cmdline');
-  // With our own HOME, Citus would look for certificates in a folder that its account cannot read.
+  // Use the server's own environment. With the tests' HOME, Citus would look for certificates in a folder that its
+  // account cannot read.
   const env = Object.fromEntries(read('environ').map((line) => line.split(/=(.*)/s).slice(0, 2)));
   const { uid, gid } = statSync(folder);
   let pid = first;
-  /** False where it ends before it answers. */
+  /** Starts the server. Returns false if it exits before it answers. */
   const tryToStart = async () => {
     const server = spawn(program, args, { uid, gid, env, cwd: folder, detached: true, stdio: 'ignore' });
     server.unref();
@@ -43,13 +44,13 @@ export async function localPostmaster(url: string): Promise<LocalPostmaster | un
   };
   return {
     async kill() {
-      // The postmaster first, so that none is started behind our back; like a machine that loses its power.
+      // Kill the postmaster first, so that it cannot start more processes. This simulates a power loss.
       const children = childrenOf(pid);
       for (const one of [pid, ...children]) tryToKill(one);
       while ([pid, ...children].some((one) => existsSync(`/proc/${one}/exe`))) await sleep(20);
     },
     async start() {
-      // It does not start while a child that was born during the kill holds the memory; that one ends when it notices.
+      // A child forked during the kill still holds shared memory, and the server cannot start until that child exits.
       while (!(await tryToStart())) await sleep(100);
     },
   };
@@ -59,6 +60,6 @@ function tryToKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // The process has already exited.
   }
 }

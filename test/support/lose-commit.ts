@@ -2,17 +2,17 @@ import { inject } from 'vitest';
 import type { Link, TcpProxy } from './tcp-proxy.ts';
 
 /**
- * The first statement of a batch, by its name, or, where no statement has one, by its text. BEGIN would not do:
- * maintenance sends it too.
+ * Recognises the first statement of a batch by its name, or by its text if statements have no names. BEGIN is not
+ * enough, because maintenance sends it too.
  */
 export const saysBatch = (bytes: Buffer): boolean =>
   /enter batch|pg_advisory_xact_lock_shared/.test(bytes.toString('latin1'));
 
 /**
- * Loses the nth commit from now on, of any transaction or of those that store a batch: on its way to the database or,
- * once PostgreSQL has committed, the answer on its way back. The answer comes in pieces, one for each statement sent
- * with the commit; cutting the connection at the first piece could prevent the commit. Returns whether that commit has
- * been seen.
+ * Loses the nth commit from now on, counting either all commits or only those of transactions that store a batch. The
+ * commit is lost on its way to the database, or its response is lost on the way back, after PostgreSQL has committed.
+ * The response arrives in pieces, one for each statement sent with the commit, and cutting the connection at the first
+ * piece could prevent the commit. The returned function reports whether that commit has been seen.
  */
 export function loseCommit(
   proxy: TcpProxy,
@@ -35,8 +35,8 @@ export function loseCommit(
 }
 
 /**
- * The same for the next flush of interactions. On one PostgreSQL it is committed at its end without a COMMIT: it is known
- * by the name of its statement or, where no statement has one, by its text.
+ * Loses the next flush of interactions in the same way. A single PostgreSQL server commits the flush at its end without a
+ * COMMIT, so the flush is recognised by its statement name, or by its text if statements have no names.
  */
 export function loseFlush(proxy: TcpProxy, arrives: boolean): void {
   if (inject('citus') !== null) return void loseCommit(proxy, 1, arrives, 'any');
@@ -44,7 +44,7 @@ export function loseFlush(proxy: TcpProxy, arrives: boolean): void {
   proxy.watch((bytes, link) => {
     if (isSeen || !/store interactions|insert into interactions/.test(bytes.toString('latin1'))) return true;
     isSeen = true;
-    // Ready for the next statement, so this one is committed.
+    // PostgreSQL is ready for the next statement, so this one is committed.
     if (arrives) link.muteDatabase((said) => said.includes('Z\0\0\0\u0005I') && link.cut());
     else link.cut();
     return arrives;

@@ -14,7 +14,7 @@ import { startTcpProxy } from './tcp-proxy.ts';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** The two logins with which an organisation is exported or imported, and nothing else. */
+/** Returns an environment with only the two logins for exporting and importing an organisation. */
 export async function moveEnvironment(databaseUrl: string): Promise<Record<string, string>> {
   return {
     DATABASE_URL: throughPooler(servingUrl(databaseUrl)),
@@ -23,26 +23,26 @@ export async function moveEnvironment(databaseUrl: string): Promise<Record<strin
   };
 }
 
-/** Runs organisations with these arguments. */
+/** Runs the `organisations` command with these arguments. */
 export async function runMove(databaseUrl: string, ...args: string[]): Promise<CommandResult> {
   return runCommand(['organisations', ...args], await moveEnvironment(databaseUrl));
 }
 
-/** An organisation that has nothing yet. */
+/** Creates an organisation without data. */
 export async function createEmpty(databaseUrl: string, slug: string): Promise<void> {
   const { ADMIN_DATABASE_URL = '' } = await moveEnvironment(databaseUrl);
   const created = await runCommand(['organisations', 'create', slug], { DATABASE_URL: ADMIN_DATABASE_URL });
   expect(created).toMatchObject({ exitCode: 0 });
 }
 
-/** It failed, and its last line says why. */
+/** Checks that the command failed, and that its last line gives the reason. */
 export function expectRefused({ exitCode, stdout, stderr }: CommandResult, help: RegExp): void {
   const [last = ''] = stderr.trim().split('\n').slice(-1);
   expect({ exitCode, stdout, last }).toEqual({ exitCode: 1, stdout: '', last: expect.stringMatching(help) });
   expect(stderr).not.toMatch(/^\s+at /m);
 }
 
-/** The entries about moves, the oldest first. */
+/** Returns the audit log entries about moves, oldest first. */
 export const auditOf = (databaseUrl: string, slug: string) =>
   queryDatabase<{ act: string; actor: string; details: Record<string, unknown> }>(
     databaseUrl,
@@ -52,8 +52,8 @@ export const auditOf = (databaseUrl: string, slug: string) =>
   );
 
 /**
- * Runs organisations export or import, and kills the process before or after it sends something to the database, or cuts the
- * connection.
+ * Runs `organisations export` or `import`. Kills the process or cuts its connection before or after it sends a
+ * statement to the database.
  */
 export async function runKilled(
   args: readonly string[],
@@ -83,7 +83,10 @@ export async function runKilled(
   return { exitCode, stdout, stderr };
 }
 
-/** Every row of an organisation, by table, without what an import gives anew: ids of interactions and times of storing. */
+/**
+ * Returns all of an organisation's rows, by table, without the values that an import assigns: interaction ids and
+ * storage times.
+ */
 export async function rowsOf(
   databaseUrl: string,
   slug: string,
@@ -103,12 +106,12 @@ export async function rowsOf(
   return rows;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+// biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
 export function manifestOf(folder: string): any {
   return JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
 }
 
-/** The lines of all files of an export, by type. */
+/** Returns the lines of all exported files, by type. */
 export async function linesIn(folder: string): Promise<Record<string, string[]>> {
   const lines: Record<string, string[]> = {};
   for (const name of readdirSync(folder)

@@ -5,7 +5,10 @@ import { expect } from 'vitest';
 import { exportOrganisation, type MovePools } from '../../src/moving/export-organisation.ts';
 import { importOrganisation } from '../../src/moving/import-organisation.ts';
 
-/** Exports an organisation and imports it in the same database under another slug, twice: the second time nothing is left to do. */
+/**
+ * Exports an organisation and imports it twice into the same database under another slug. The second import has nothing
+ * left to do.
+ */
 export async function moveThere(
   pools: MovePools,
   slug: string,

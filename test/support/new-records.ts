@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** Small sound records with fresh ids, and what goes wrong with them, for tests about what becomes of an upload. */
+/** Small valid records with new ids, and records with typical mistakes, for tests of upload results. */
 
 export const many = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
@@ -23,8 +23,8 @@ export const newTransaction = (shop_id: string, fields: object = {}) => ({
   ...fields,
 });
 
-/** Fails in one field: name, with the code wrong_type. */
+/** Returns a tag that fails in one field: `name`, with the code wrong_type. */
 export const badTag = (fields: object = {}) => newTag({ name: 7, ...fields });
 
-/** Fails in one field: shop_id, with the code reference_not_found. */
+/** Returns a transaction that fails in one field: `shop_id`, with the code reference_not_found. */
 export const danglingTransaction = (fields: object = {}) => newTransaction(randomUUID(), fields);

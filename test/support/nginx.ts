@@ -13,19 +13,19 @@ const program = '/usr/sbin/nginx';
 export const nginxIsInstalled = spawnSync(program, ['-v']).status === 0;
 if (!nginxIsInstalled) console.log('Nothing is tried behind a proxy: nginx is not installed');
 
-/** An nginx of the test's own, with the configuration that operators are given. */
+/** A separate nginx with the configuration recommended to operators. */
 export interface Nginx {
   readonly url: string;
-  /** Its certificate, which no authority vouches for. */
+  /** nginx's self-signed certificate. */
   readonly ca: Buffer;
-  /** What it has logged of errors so far. */
+  /** Returns nginx's error log so far. */
   errors(): string;
-  /** Its log of requests, as the configuration has it. */
+  /** Returns nginx's request log, as configured. */
   requests(): string;
   stop(): Promise<void>;
 }
 
-/** In front of processes on these ports. */
+/** Starts nginx in front of processes on these ports. */
 export async function startNginx(ports: readonly number[]): Promise<Nginx> {
   const folder = mkdtempSync(join(tmpdir(), 'intake-nginx-'));
   chmodSync(folder, 0o755);
@@ -65,7 +65,7 @@ ${documented(ports, port, certFile, keyFile, requests)}}
   };
 }
 
-/** deploy/nginx/intake.conf, but for where things are, and how many processes. */
+/** Returns deploy/nginx/intake.conf with other paths and another number of processes. */
 function documented(
   ports: readonly number[],
   port: number,

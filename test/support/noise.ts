@@ -3,8 +3,8 @@ import { constants, setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Uploads at a fixed rate whatever the answers are, from one message to the next. In life it comes from another machine;
- * here it is a process of its own that takes the processor only when nobody else wants it, and does no more than it must.
+ * Uploads at a fixed rate, whatever the responses are, between the messages `start` and `stop`. A real client would use
+ * another machine, but this one is a separate process with the lowest CPU priority that does as little as possible.
  */
 
 setPriority(constants.priority.PRIORITY_LOW);
@@ -30,7 +30,7 @@ function open(): Socket {
   socket.setNoDelay(true);
   socket.setEncoding('latin1');
   socket.on('data', (text: string) => {
-    // One request at a time on each: what does not begin an answer belongs to the one before.
+    // A connection has only one pending request, so text that is not a status line continues the previous response.
     const [, status] = /^HTTP\/1\.1 (\d{3})/.exec(text) ?? [];
     if (status === undefined) return;
     counts[status] = (counts[status] ?? 0) + 1;
@@ -38,7 +38,7 @@ function open(): Socket {
     idle.push(socket);
   });
   socket.on('error', () => {});
-  // The server closes what has been idle for long; on another an answer is lost, which has no status.
+  // The server closes idle connections. If a request was pending, its response is lost, so it has no status.
   socket.on('close', () => {
     connections--;
     const at = idle.indexOf(socket);

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 
-/** Makes a past day of the change log, with a change of each organisation that has no number; returns its table. */
+/** Creates the change log table for a past day, with one unnumbered change per organisation. Returns the table's name. */
 export async function addOldChanges(
   client: Pick<pg.Client, 'query'>,
   organisationIds: readonly string[],

@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 
-/** Past days of interactions, as the service would have left them. */
+/** Creates interactions on past days, as the service would have stored them. */
 
 export interface OldDay {
-  /** Of its table. */
+  /** The name of the day's table. */
   readonly name: string;
   readonly startMs: number;
 }
 
 const dayMs = 86_400_000;
 
-/** The smallest UUID of a millisecond. */
+/** Returns the smallest UUID for a millisecond. */
 function floorOf(ms: number): string {
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Makes the table of a past day. */
+/** Creates the table for a past day. */
 export async function addOldDay(client: Pick<pg.Client, 'query'>, daysAgo: number): Promise<OldDay> {
   const startMs = Math.floor(Date.now() / dayMs - daysAgo) * dayMs;
   const name = `interactions_${new Date(startMs).toISOString().slice(0, 10).replaceAll('-', '_')}`;
@@ -33,7 +33,7 @@ export async function addOldDay(client: Pick<pg.Client, 'query'>, daysAgo: numbe
   return { name, startMs };
 }
 
-/** Adds interactions of a day, with their entries in the counts and the change log; returns their ids. */
+/** Adds interactions on a day, with their counts and change log entries. Returns their ids. */
 export async function addInteractions(
   client: Pick<pg.Client, 'query'>,
   organisationId: string,
@@ -55,7 +55,7 @@ export async function addInteractions(
     `insert into record_count_changes (organisation_id, type, records) values ($1, 'interactions', $2)`,
     [organisationId, count],
   );
-  // As of now: the log may no longer have the day.
+  // The change is dated today, because the log may no longer include the past day.
   const changeId = `${floorOf(Date.now()).slice(0, 14)}7${randomUUID().slice(15)}`;
   await client.query(
     `insert into changes (organisation_id, change_id, type, size, ids) values ($1, $2, 'interactions', $3, $4)`,

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 
 export interface OldWeek {
-  /** Of the one receipt in it. */
+  /** The request id of the week's only receipt. */
   readonly requestId: string;
-  /** How its tables end: `receipts_2026_01_05`. */
+  /** The suffix of the week's tables, as in `receipts_2026_01_05`. */
   readonly name: string;
 }
 
-/** Makes the tables of a week long past, with a receipt, as uploads would have left them. */
+/** Creates the tables for a past week, with one receipt as an upload would have stored it. */
 export async function addOldWeek(
   client: Pick<pg.Client, 'query'>,
   organisationId: string,

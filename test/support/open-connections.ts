@@ -1,8 +1,9 @@
 import { connect } from 'node:net';
 
 /**
- * Run as a process of its own, for so many connections are more than a test's process should hold: opens them to a port,
- * a few at a time, sends nothing, and prints how many are open when all were tried, and then on each end of some.
+ * Runs as a separate process, because a test process should not hold this many connections. Opens the connections to a
+ * port, a few at a time, and sends nothing. Prints how many are open after all attempts, and again whenever some of
+ * them close.
  */
 
 const [port, count] = process.argv.slice(2).map(Number) as [number, number];

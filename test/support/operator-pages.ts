@@ -3,13 +3,13 @@ import { onTestFinished } from 'vitest';
 import { type AdminServer, adminToken, startAdminServer } from './admin-server.ts';
 import { launchChromium } from './console-browser.ts';
 
-/** The operator's console in Debian's Chromium, and what went through it. */
+/** The operator console in Debian's Chromium, with its recorded traffic. */
 export class OperatorPages {
   readonly server: AdminServer;
   readonly browser: Browser;
-  /** What pages reported as errors. */
+  /** Errors that the pages logged. */
   readonly complaints: string[] = [];
-  /** Every address that a page showed or asked for. */
+  /** Every URL that a page visited or requested. */
   readonly addresses: string[] = [];
 
   static async start(env: Record<string, string> = {}): Promise<OperatorPages> {
@@ -27,12 +27,12 @@ export class OperatorPages {
     await this.server.stop();
   }
 
-  /** The address of a screen. */
+  /** Returns a screen's URL. */
   at(path = ''): string {
     return `${this.server.adminUrl}/console/${path}`;
   }
 
-  /** An empty page, until the test ends. */
+  /** Opens an empty page, which is closed when the test ends. */
   async open(options: BrowserContextOptions = {}): Promise<Page> {
     const viewport = { width: 1280, height: 900 };
     const context = await this.browser.newContext({ viewport, reducedMotion: 'reduce', ...options });
@@ -43,14 +43,14 @@ export class OperatorPages {
     page.on('framenavigated', (frame) => this.addresses.push(frame.url()));
     page.on('pageerror', (error) => this.complaints.push(error.message));
     page.on('console', (message) => {
-      // A browser reports every answer that is an error, as before somebody has signed in.
+      // Browsers log every error status, including the 401 before signing in.
       if (message.type() === 'error' && !message.text().includes('status of 401'))
         this.complaints.push(message.text());
     });
     return page;
   }
 
-  /** A screen, signed in. */
+  /** Signs in and opens a screen. */
   async signedIn(path = '', token = adminToken, options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.open(options);
     await page.goto(this.at(path));

@@ -3,16 +3,17 @@ import type pg from 'pg';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { fillTable } from './filled-tables.ts';
 
-/** Tables with one or a few rows for an organisation, whose columns must fit. */
+/** Tables with one or a few rows per organisation, whose columns must be consistent with each other. */
 const single: Readonly<Record<string, string>> = {
   change_counters: `insert into change_counters values ($1, 7, 3, 'before', '[]') on conflict (organisation_id) do update set last_number = 7`,
   report_progress: `insert into report_progress values ($1, 3, 5, null, null) on conflict do nothing`,
   retention_progress: `insert into retention_progress (organisation_id, type, expired_below, waiting_since)
     values ($1, 'interactions', '00000000-0000-0000-0000-000000000001', '2026-03-14T09:26:53Z')`,
+  lake_progress: `insert into lake_progress (organisation_id, number, epoch, as_of) values ($1, 5, '00000000', now()) on conflict do nothing`,
   record_counts: `insert into record_counts (organisation_id, type, records) values ($1, 'tags', 5), ($1, 'shops', 7) on conflict do nothing`,
 };
 
-/** The tables with data of organisations, as the catalogue has them. */
+/** Returns the tables that contain organisations' data, from the system catalogue. */
 export async function organisationTables(admin: Pick<Pool, 'query'>): Promise<string[]> {
   const { rows } = await admin.query<{ name: string }>(
     'select t.name from organisation_tables() as t(name) order by t.name',
@@ -20,7 +21,7 @@ export async function organisationTables(admin: Pick<Pool, 'query'>): Promise<st
   return rows.map(({ name }) => name);
 }
 
-/** Puts rows of an organisation into every table that can have some: a few, or as many as are asked for. */
+/** Adds an organisation's rows to every table that can contain them: a few rows, or the given number. */
 export async function fillOrganisation(
   admin: pg.Client,
   organisationId: string,
@@ -33,7 +34,7 @@ export async function fillOrganisation(
   }
 }
 
-/** By table, how many rows an organisation has, and a hash of all of them. */
+/** Returns the number of an organisation's rows and a hash of them, by table. */
 export async function rowsOf(
   admin: Pick<Pool, 'query'>,
   organisationId: string,

@@ -9,7 +9,7 @@ export interface TypeOverview {
   readonly open_rejections: number;
 }
 
-/** What GET /v1/data says of an organisation, by type. */
+/** Returns an organisation's result of GET /v1/data, by type. */
 export async function overviewOf(api: Api): Promise<Record<string, TypeOverview>> {
   const { status, body } = await api.get('/v1/data');
   expect({ status, body }).toMatchObject({ status: 200 });

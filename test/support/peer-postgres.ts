@@ -11,12 +11,12 @@ const programs = '/usr/lib/postgresql/15/bin';
 
 export interface PeerPostgres {
   readonly port: number;
-  /** A folder for PATH, with a `sudo` that leads to this cluster. */
+  /** A folder for PATH with a `sudo` that connects to this cluster. */
   readonly path: string;
   stop(): Promise<void>;
 }
 
-/** A PostgreSQL as Debian sets it up: the account postgres comes in through the socket, everyone else by password. */
+/** Starts a PostgreSQL server like Debian's: the `postgres` account uses the socket, and others use a password. */
 export async function startPeerPostgres(): Promise<PeerPostgres> {
   const account = unprivilegedAccount();
   if (!account) throw new Error('only root can start PostgreSQL as the account postgres');
@@ -59,8 +59,8 @@ function isReady(socket: string, port: number): boolean {
 }
 
 /**
- * Stands in for `sudo -u <account> <command>`, also where there is a real one: that would clear PGHOST and PGPORT, and the
- * command would meet the PostgreSQL of the machine, not this one.
+ * Creates a replacement for `sudo -u <account> <command>`. A real sudo would clear PGHOST and PGPORT, and the command
+ * would connect to the machine's own PostgreSQL server instead of this one.
  */
 function makeSudo(folder: string, socket: string, port: number): string {
   const path = join(folder, 'bin');

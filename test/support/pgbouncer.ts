@@ -12,15 +12,18 @@ import { freePort } from './free-port.ts';
 const program = '/usr/sbin/pgbouncer';
 export const pgBouncerIsInstalled = spawnSync(program, ['--version']).status === 0;
 
-/** A PgBouncer in transaction mode in front of a PostgreSQL, for each of its databases and logins. */
+/** PgBouncer in transaction mode in front of a PostgreSQL server, for all of the server's databases and logins. */
 export interface PgBouncer {
   readonly port: number;
-  /** The same database, by way of it. */
+  /** Returns the URL of the same database through PgBouncer. */
   url(databaseUrl: string): string;
   stop(): Promise<void>;
 }
 
-/** With the pgbouncer.ini of docs/operating.md, but for where things are, who may log in, and how many sessions there are. */
+/**
+ * Starts PgBouncer with the pgbouncer.ini from docs/operating/setup.md, except for paths, logins and the number of
+ * sessions.
+ */
 export async function startPgBouncer(
   superuserUrl: string,
   poolSize: number,
@@ -41,7 +44,7 @@ export async function startPgBouncer(
       listen_port: String(port),
       auth_file: users,
       default_pool_size: String(poolSize),
-      // The tests use many databases, one after the other.
+      // The tests use many databases, one after another, so idle connections are closed early.
       server_idle_timeout: '5',
       unix_socket_dir: '',
       ...settings,
@@ -69,11 +72,11 @@ export async function startPgBouncer(
   return { port, url, stop };
 }
 
-/** The configuration that operators are given, with these lines in place of its own. */
+/** Returns the configuration recommended to operators, with these lines replaced. */
 function documented(settings: Readonly<Record<string, string | undefined>>): string {
-  const page = readFileSync(fileURLToPath(new URL('../../docs/operating.md', import.meta.url)), 'utf8');
+  const page = readFileSync(fileURLToPath(new URL('../../docs/operating/setup.md', import.meta.url)), 'utf8');
   const ini = /```ini\n(\[databases\]\n.*?)```/s.exec(page)?.[1];
-  if (ini === undefined) throw new Error('docs/operating.md has no pgbouncer.ini');
+  if (ini === undefined) throw new Error('docs/operating/setup.md has no pgbouncer.ini');
   const lines = ini.split('\n').filter((line) => !((line.split(' = ')[0] as string) in settings));
   const { '*': anyDatabase, ...rest } = settings;
   const added = Object.entries(rest).flatMap(([name, value]) =>

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 
-/** What `explain` says of a statement. */
+/** The result of `explain` for a statement. */
 export interface Plan {
   readonly cost: number;
-  /** The tables that are read whole; of a partition its parent. */
+  /** The tables that the plan scans fully. A partition is listed under its parent. */
   readonly readWhole: readonly string[];
-  /** The tables that are read or written. */
+  /** The tables that the plan reads or writes. */
   readonly tables: readonly string[];
   readonly text: string;
 }
@@ -17,7 +17,7 @@ interface Node {
   readonly Plans?: readonly Node[];
 }
 
-/** The plan that PostgreSQL makes without knowing the parameters. */
+/** Returns the generic plan, which does not depend on parameter values. */
 export async function genericPlan(client: pg.Client, statement: string): Promise<Plan> {
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Node }] }>(
     `explain (generic_plan, format json) ${statement}`,
@@ -45,7 +45,7 @@ function* nodesOf(node: Node): Generator<Node> {
   for (const child of node.Plans ?? []) yield* nodesOf(child);
 }
 
-/** Every table with the one that it is a partition of, or itself. Those that hold nothing cost nothing, and are left out. */
+/** Maps every partition to its parent and every other table to itself. Skips empty tables, because scanning them is free. */
 async function parentsOf(client: pg.Client): Promise<Map<string, string>> {
   const { rows } = await client.query<{ name: string; parent: string }>(
     `select c.relname as name, coalesce(p.relname, c.relname) as parent
@@ -56,7 +56,7 @@ async function parentsOf(client: pg.Client): Promise<Map<string, string>> {
   return new Map(rows.map(({ name, parent }) => [name, parent]));
 }
 
-/** The statements inside the functions in SQL that a statement calls, their arguments as parameters. */
+/** Returns the statements inside the SQL functions that a statement calls, with the function arguments as parameters. */
 export async function statementsInside(client: pg.Client, statement: string): Promise<string[]> {
   const { rows } = await client.query<{ body: string; names: string[]; types: string[] }>(
     `select prosrc as body, coalesce(proargnames[:pronargs], '{}') as names,

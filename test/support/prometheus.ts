@@ -13,23 +13,23 @@ const programs = {
 };
 export const prometheusIsInstalled = Object.values(programs).every((program) => existsSync(program));
 
-/** A program of the test's own that serves HTTP on this machine. */
+/** A separate process that serves HTTP on localhost. */
 export interface Exporter {
-  /** Host and port, as a target of Prometheus. */
+  /** The host and port, as a Prometheus target. */
   readonly target: string;
   stop(): Promise<void>;
 }
 
 export interface Prometheus extends Exporter {
-  /** The labels and the value of each series that an expression has now. */
+  /** Returns the labels and the current value of each series that an expression returns. */
   query(expression: string): Promise<{ labels: Record<string, string>; value: number }[]>;
-  /** Each alert that fires, by its name, with the chore, code, part or work that it names. */
+  /** Returns the firing alerts, by name, each with its chore, code, part or work label. */
   firing(): Promise<string[]>;
-  /** Each that has fired within the last so many seconds, whether or not it still does. */
+  /** Returns the alerts that have fired within this many seconds, even if they no longer fire. */
   fired(seconds: number): Promise<string[]>;
 }
 
-/** Scrapes these targets, by the name of their job, and evaluates the rules, every second unless told otherwise. */
+/** Starts Prometheus. By default, it scrapes these targets, by job name, and evaluates the rules every second. */
 export async function startPrometheus(
   jobs: Readonly<Record<string, readonly string[]>>,
   rules = '',
@@ -47,7 +47,7 @@ export async function startPrometheus(
     scrape_timeout: `${Math.min(10, everySeconds)}s`,
     evaluation_interval: every,
   };
-  // JSON is YAML too.
+  // JSON is also valid YAML.
   writeFileSync(
     join(folder, 'prometheus.yml'),
     JSON.stringify({ global, rule_files: ['rules.yml'], scrape_configs }),
@@ -94,7 +94,7 @@ interface Answered {
   readonly alerts?: readonly { state: string; labels: Record<string, string> }[];
 }
 
-/** Tells of the file systems of this machine. */
+/** Starts an exporter that reports on the machine's file systems. */
 export async function startNodeExporter(): Promise<Exporter> {
   const target = `127.0.0.1:${await freePort()}`;
   const flags = ['--collector.disable-defaults', '--collector.filesystem'];

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { inject } from 'vitest';
 
-/** Asks the database itself, past the service, on a connection of its own. */
+/** Queries the database directly on its own connection, bypassing the service. */
 export async function queryDatabase<Row extends pg.QueryResultRow>(
   databaseUrl: string,
   text: string,
@@ -11,9 +11,9 @@ export async function queryDatabase<Row extends pg.QueryResultRow>(
 }
 
 /**
- * Every row of every table, each with where it lies and which transaction wrote it: a row that was written anew is
- * another one, even if nothing in it changed. What maintenance writes is left out, and of changes that they are numbered:
- * it runs when it pleases.
+ * Returns every row of every table, each with its location and the transaction that wrote it, so that a rewritten row
+ * differs even if its values are the same. Skips everything that maintenance writes, including change numbers, because
+ * maintenance can run at any time.
  */
 export async function everyRowOf(databaseUrl: string): Promise<Record<string, string[]>> {
   const nodes = await Promise.all(onEveryNode(databaseUrl).map((url) => withClient(url, rowsOfNode)));
@@ -22,7 +22,7 @@ export async function everyRowOf(databaseUrl: string): Promise<Record<string, st
 
 async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> {
   const isCitus = inject('citus') !== null;
-  // Citus hides the tables that hold the rows from whoever did not ask for them.
+  // By default, Citus hides the tables that contain the rows.
   if (isCitus) await client.query('set citus.override_table_visibility = off');
   const tables = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
@@ -31,7 +31,7 @@ async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> 
        ${isCitus ? 'and not exists (select from pg_dist_partition where logicalrelid = c.oid)' : ''}
      order by 1`,
   );
-  // Hundreds of tables are empty partitions, which take up no space. One statement reads all others.
+  // Hundreds of tables are empty partitions, which take no space. A single statement reads all other tables.
   const perTable = tables.rows.map(({ name }) => {
     const row = name.startsWith('changes_')
       ? "concat_ws(' ', change_id, organisation_id, type, ids)"
@@ -44,7 +44,7 @@ async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> 
   return Object.fromEntries(filled.map(({ name, rows }) => [name, rows]));
 }
 
-/** How many sessions wait for a lock in the database, on whichever node. */
+/** Returns the number of sessions that wait for a lock in the database, on all nodes. */
 export async function countWaiting(databaseUrl: string): Promise<number> {
   const [row] = await queryDatabase<{ count: number }>(
     databaseUrl,
@@ -54,7 +54,7 @@ export async function countWaiting(databaseUrl: string): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** How many deadlocks there were in the database, on whichever node. A connection tells what it counted when it is closed. */
+/** Returns the number of deadlocks in the database, on all nodes. A connection reports its count when it is closed. */
 export async function countDeadlocks(databaseUrl: string): Promise<number> {
   const nodes = await Promise.all(
     onEveryNode(databaseUrl).map((url) =>
@@ -67,20 +67,23 @@ export async function countDeadlocks(databaseUrl: string): Promise<number> {
   return nodes.flat().reduce((sum, { count }) => sum + count, 0);
 }
 
-/** The database on each node of a Citus cluster; elsewhere there is one. */
+/** Returns the database's URL on each node of a Citus cluster. On a single PostgreSQL server, returns only `databaseUrl`. */
 export function onEveryNode(databaseUrl: string): string[] {
   const { pathname } = new URL(databaseUrl);
   return inject('citus')?.nodes.map((node) => new URL(pathname, node).href) ?? [databaseUrl];
 }
 
-/** For who adds a trigger: Citus would refuse one on a distributed table. PostgreSQL takes a setting that nobody knows. */
+/**
+ * Returns a URL that allows adding triggers to distributed tables, which Citus otherwise refuses. Without Citus,
+ * PostgreSQL accepts the unknown setting.
+ */
 export function allowingTriggers(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   url.searchParams.set('options', '-c citus.enable_unsafe_triggers=on');
   return url.href;
 }
 
-/** How many of these ids are stored in the table. */
+/** Returns how many of these ids are stored in the table. */
 export async function countStored(
   databaseUrl: string,
   table: string,

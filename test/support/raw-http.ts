@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import type { Answer } from './api.ts';
 
 /**
- * Sends bytes as they are and reads one HTTP answer, for requests that no HTTP client would agree to send. Rejects when
- * the connection closes without a whole answer, or none comes in time.
+ * Sends raw bytes and reads one HTTP response, for requests that no HTTP client would send. Rejects if the connection
+ * closes before the response is complete, or if the response does not arrive in time.
  */
 export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Answer> {
   const { hostname, port } = new URL(url);
@@ -21,20 +21,20 @@ export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 50_000)
       const answer = readAnswer(received);
       if (answer) finish(() => resolve(answer));
     });
-    // A server that refuses early may reset the connection while we still write; its answer is what counts.
+    // A server that refuses early may reset the connection during the upload, but only its response matters.
     socket.on('error', () => {});
     socket.on('close', () => finish(() => reject(new Error(`closed after ${received.length} bytes`))));
     socket.write(bytes);
   });
 }
 
-/** The text of a request with a body: what a client would send, with room for what one would not. */
+/** Returns the bytes of a POST request with these headers and this body. */
 export function rawPost(path: string, headers: readonly string[], body: string | Buffer = ''): Buffer {
   const head = [`POST ${path} HTTP/1.1`, 'Host: localhost', ...headers, '', ''].join('\r\n');
   return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
 }
 
-/** The first whole answer, or undefined while some of it is missing. */
+/** Returns the first complete response, or undefined if part of it has not arrived yet. */
 export function readAnswer(received: Buffer): Answer | undefined {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return undefined;

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** What a client does with an export: reads it piece by piece, a line at a time, as slowly as it likes. */
+/** Reads an export as a client does, one line at a time, at any speed. */
 export async function readLines(
   url: string,
   key: string,

@@ -4,28 +4,28 @@ import pg from 'pg';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A statement that the source sent to PostgreSQL from this process. */
+/** A statement that code in src/ sent to PostgreSQL from this process. */
 export interface RecordedStatement {
   readonly text: string;
-  /** What it is prepared as; undefined where it is not. */
+  /** The name of the prepared statement, or undefined if the statement is not prepared. */
   readonly name: string | undefined;
-  /** What its parameters were, the first time. */
+  /** The parameters of the statement's first call. */
   readonly values: readonly unknown[];
-  /** The lines of the source that it came through, the innermost first: `src/receipts/receipts.ts:105`. */
+  /** The source lines on the statement's call stack, innermost first, such as `src/receipts/receipts.ts:105`. */
   readonly lines: readonly string[];
 }
 
 export interface Recording {
-  /** Each once, by its text. */
+  /** All statements by their text, each listed once. */
   readonly statements: ReadonlyMap<string, RecordedStatement>;
-  /** Every line of the source that a statement came through. */
+  /** Every source line that occurs on a statement's call stack. */
   readonly lines: ReadonlySet<string>;
-  /** The statements that failed, each with its last error. */
+  /** The statements that failed, each with its latest error. */
   readonly failures: ReadonlyMap<string, pg.DatabaseError>;
   stop(): void;
 }
 
-/** Records, where the driver is called, what goes to PostgreSQL. What the tests themselves ask is left out. */
+/** Records the statements that code in src/ sends to PostgreSQL. Skips statements that the tests send themselves. */
 export function recordStatements(): Recording {
   const statements = new Map<string, RecordedStatement>();
   const lines = new Set<string>();
@@ -40,13 +40,13 @@ export function recordStatements(): Recording {
         if (error instanceof pg.DatabaseError) failures.set(text, error);
       });
     if (statements.has(text)) return;
-    // The memory of a batch is given back when it is stored.
+    // A batch's memory is freed after it is stored, so its parameters are copied.
     const parameters = (values ?? (Array.isArray(given) ? given : [])).map((value) =>
       Buffer.isBuffer(value) ? Buffer.from(value) : value,
     );
     statements.set(text, { text, name, values: parameters, lines: from });
   };
-  // A pool calls its client when a connection is free: by then it is forgotten who asked.
+  // A pool calls its client only when a connection is free, and by then the caller is no longer on the stack.
   const stops = [pg.Client, pg.Pool].map((driver) => spyOnQuery(driver.prototype, record));
   return { statements, lines, failures, stop: () => stops.forEach((stop) => void stop()) };
 }
@@ -81,7 +81,7 @@ function linesOfStack(): string[] {
   return [...stack.matchAll(/(src\/[\w/-]+\.ts):(\d+):\d+/g)].map(([, file, line]) => `${file}:${line}`);
 }
 
-/** Every line of these files that calls the driver's `query`. */
+/** Returns every line of these files that calls the driver's `query`. */
 export function linesThatQuery(pattern: string): string[] {
   return globSync(pattern, { cwd: root }).flatMap((file) =>
     readFileSync(`${root}/${file}`, 'utf8')

@@ -10,15 +10,15 @@ import { freePort } from './free-port.ts';
 const program = 'redis-server';
 export const redisIsInstalled = spawnSync(program, ['--version']).status === 0;
 
-/** A Redis of the test's own, reachable from this machine alone, that keeps nothing. */
+/** A separate Redis on localhost, without persistence. */
 export interface Redis {
   readonly url: string;
-  /** Ends it without a word, as a machine does that loses its power. */
+  /** Kills Redis abruptly, as in a power loss. */
   kill(): Promise<void>;
-  /** Lets it hold its connections and answer nothing. */
+  /** Makes Redis keep its connections open without answering. */
   freeze(): void;
   thaw(): void;
-  /** Starts it again on the same port. */
+  /** Starts Redis again on the same port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Answer, Api } from './api.ts';
 
-/** The rejections of an organisation, as a client asks for them. */
+/** An organisation's rejections, as a client lists them. */
 
 export interface Rejection {
   readonly rejection_id: string;

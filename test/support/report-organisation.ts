@@ -12,7 +12,7 @@ export const offer_id = randomUUID();
 export const recommendation_id = randomUUID();
 const region = 'GB';
 
-/** Makes an organisation whose report is on, with a shop, an offer and a student; returns what it can do. */
+/** Creates an organisation whose report is enabled, with a shop, an offer and a student. Returns functions to use it. */
 export async function newReportOrganisation(test: TestApp, slug: string) {
   const { organisationId, key } = await test.organisation(slug);
   const headers = { authorization: `Bearer ${key}` };
@@ -74,14 +74,14 @@ export const sale = (more: object = {}) => ({
   ...more,
 });
 
-/** What maintenance does every ten seconds, until nothing is left. */
+/** Runs the ten-second maintenance until nothing is left to count. */
 export async function countReport(test: TestApp, organisationId: string): Promise<void> {
   await numberForAll(test.pool);
   await new ReportKeeper(test.pool, keeperConfig).run();
   while (await keepStep(test.pool, organisationId));
 }
 
-/** Drops all of an organisation's changes, as maintenance does with days that are too old. */
+/** Drops all of an organisation's changes, as maintenance drops days that are too old. */
 export async function forgetChanges(test: TestApp, organisationId: string): Promise<void> {
   await numberForAll(test.pool);
   await test.pool.query('delete from changes where organisation_id = $1', [organisationId]);

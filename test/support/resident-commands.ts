@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 export interface ResidentCommands {
-  /** Runs a command of the built program; returns what it printed, and rejects if it failed. */
+  /** Runs one of the built program's commands and returns its output. Rejects if the command fails. */
   run(...args: string[]): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** The operator's commands in one process that stays: starting one for each takes a third of a second of CPU. */
+/** Runs the operator's commands in one long-lived process, because starting a process for each takes 0.3 s of CPU time. */
 export function startResidentCommands(databaseUrl: string): ResidentCommands {
   const loop = fileURLToPath(new URL('command-loop.ts', import.meta.url));
   const child = fork(loop, { env: { DATABASE_URL: databaseUrl }, execArgv: [] });

@@ -4,13 +4,13 @@ import { fileURLToPath } from 'node:url';
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 export interface CommandResult {
-  /** Null where it had to be stopped, having run for longer than it may. */
+  /** The exit code, or null if the command ran for too long and had to be stopped. */
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a command of the built program to its end, in an environment of nothing but what is given. */
+/** Runs one of the built program's commands until it exits, with only the given environment. */
 export function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandResult> {
   return new Promise((resolve) => {
     const options = { env, timeout: 120_000, killSignal: 'SIGKILL' as const };

@@ -11,13 +11,13 @@ import type { HostedServer, WantedKey, WantedServer } from './ask-run-host.ts';
 import { type SpawnedServer, spawnServer } from './spawn-server.ts';
 
 /**
- * Does for the test files of a run what they cannot do themselves: it keeps the servers that outlive a file, and issues
- * keys with the code of the source, which the acceptance tests do not import. Starting the command line instead took
- * half a second per key.
+ * Runs in vitest's main process, not in a test file. Keeps the servers that outlive a test file. Also issues keys, and
+ * calls the code in src/ to do so, because running a command for each key took half a second. Acceptance tests do not
+ * import that code.
  */
 export interface RunHost {
   readonly url: string;
-  /** Returns the databases that its servers used. */
+  /** Stops the servers, and returns the databases that they used. */
   stop(): Promise<string[]>;
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** The value of each series, by its name and labels as Prometheus writes them. */
+/** Returns the value of each series, by its name and labels as Prometheus writes them. */
 export async function scrapeMetrics(url: string): Promise<Map<string, number>> {
   const response = await fetch(url);
   expect(response.status).toBe(200);

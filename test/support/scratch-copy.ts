@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A copy of what git would clone, or of some folders of it, as it stands in the working tree, with the packages of this one. */
+/** Copies the working tree, or the given paths, to a temporary folder with a link to the installed packages. */
 export function scratchCopy(...paths: string[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'intake-copy-'));
   chmodSync(folder, 0o755);

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** Signs in to a console with a key, a link or an admin token, asks who is signed in, and signs out. */
+/** Signs in to a console with a key, a link or an admin token, reads the session, and signs out. */
 export async function signInAndOut(
   url: string,
   given: { key: string } | { link: string } | { token: string },

@@ -1,11 +1,14 @@
 import { createHmac } from 'node:crypto';
 import { queryDatabase } from './query-database.ts';
 
-/** Signs for an organisation as the service does, with the key of its database: for a cursor that it would not give out now. */
+/**
+ * Returns a function that signs cursors for an organisation with the key in its database, as the service does. Tests
+ * use it for cursors that the service would not issue now.
+ */
 export async function signerOf(
   databaseUrl: string,
   slug: string,
-  purpose: 'feed' | 'replay' | 'report',
+  purpose: 'feed' | 'replay' | 'report' | 'lake',
 ): Promise<(text: string) => string> {
   const [row] = await queryDatabase<{ key: Buffer; organisation_id: string }>(
     databaseUrl,
@@ -21,7 +24,7 @@ export async function signerOf(
       .slice(0, 22);
 }
 
-/** A cursor of the feed after so many ids of a change. */
+/** Returns a feed cursor that points into a change, after its first `offset` ids. */
 export function feedCursor(
   sign: (text: string) => string,
   {
@@ -37,12 +40,17 @@ export function feedCursor(
   return `${number}-${offset}-${size}-${epoch}-${sign(`${number}-${size}-${epoch}`)}`;
 }
 
-/** The cursor with which a replay continues after a rejection. */
+/** Returns the cursor with which a replay continues after a rejection. */
 export function replayCursorAfter(sign: (text: string) => string, type: string, rejectionId: string): string {
   return `${type}.${rejectionId}.${sign(`${type}.${rejectionId}`)}`;
 }
 
-/** The cursor of a page of the report that ended with this group. */
+/** Returns the cursor that continues after a report page whose last group was this one. */
 export function reportCursorAfter(sign: (text: string) => string, groupBy: string, key: string): string {
   return `${sign(`${groupBy} ${key}`)}.${key}`;
+}
+
+/** Returns the cursor that continues after a page of lake interactions whose last file was this one. */
+export function lakeCursorAfter(sign: (text: string) => string, version: number, name: string): string {
+  return `${version}.${name}.${sign(`interactions ${version}.${name}`)}`;
 }

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-/** A running `serve`, once it listens. */
+/** A running `serve` process that is listening. */
 export interface SpawnedServer {
   readonly url: string;
   readonly process: ChildProcess;
-  /** What it has written to its log so far, a line each. */
+  /** The server's log lines so far. */
   readonly log: readonly string[];
   stop(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export async function spawnServer(main: string, env: NodeJS.ProcessEnv): Promise
     log,
     async stop() {
       if (server.exitCode !== null || server.signalCode !== null) return;
-      // With what it said last.
+      // `close` is emitted after the last output, unlike `exit`.
       const closed = once(server, 'close');
       server.kill('SIGTERM');
       await closed;

@@ -8,21 +8,24 @@ import {
   unprivilegedAccount,
 } from '../../src/cli/database/local-postgres.ts';
 
-/** A primary and a standby made as "Standby" in docs/scaling.md says, with its statements and its pg_basebackup. */
+/**
+ * A primary and a standby, set up with the statements and the pg_basebackup command from "Standby" in
+ * docs/operating/scaling.md.
+ */
 
 const programs = '/usr/lib/postgresql/15/bin';
 export const standbyIsInstalled = existsSync(join(programs, 'pg_basebackup'));
 if (!standbyIsInstalled) console.log('No standby is made: PostgreSQL 15 of Debian is not installed');
 
-const page = readFileSync(fileURLToPath(new URL('../../docs/scaling.md', import.meta.url)), 'utf8');
+const page = readFileSync(fileURLToPath(new URL('../../docs/operating/scaling.md', import.meta.url)), 'utf8');
 const section = page.split(/^## /m).find((part) => part.startsWith('Standby\n')) ?? '';
 const backupFlags = /pg_basebackup .* -D \S+ (.*)$/m.exec(section)?.[1]?.split(' ') ?? [];
-/** The statements that the page passes to psql, in their order. */
+/** The statements that the page passes to psql, in order. */
 export const standbyStatements = [...section.matchAll(/-c (["'])(.*?)\1/g)].map(([, , text = '']) => text);
 
 export const startPrimary = (folder: string): Promise<LocalPostgres> => startLocalPostgres(folder, programs);
 
-/** A copy that follows the primary. The role for replication must exist. */
+/** Starts a copy that follows the primary. The replication role must exist. */
 export async function startStandby(primary: LocalPostgres, folder: string): Promise<LocalPostgres> {
   const account = unprivilegedAccount();
   const data = join(folder, 'data');
@@ -39,7 +42,7 @@ export async function startStandby(primary: LocalPostgres, folder: string): Prom
   return startLocalPostgres(folder, programs);
 }
 
-/** As if its machine were gone. */
+/** Kills the server abruptly, as if its machine had failed. */
 export function killPostgres({ home }: LocalPostgres): void {
   process.kill(Number.parseInt(readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8'), 10), 'SIGKILL');
 }

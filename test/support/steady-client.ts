@@ -3,14 +3,14 @@ import { apiOf } from './api.ts';
 import { newTag } from './new-records.ts';
 
 export interface Served {
-  /** How often each status was answered; 0 stands for no answer at all. */
+  /** The number of requests by response status, where 0 means that there was no response. */
   readonly statuses: Readonly<Record<number, number>>;
-  /** How long the slowest took, and how long 99 of 100 took at most. */
+  /** The duration of the slowest response, and the 99th percentile of the durations. */
   readonly slowestMs: number;
   readonly p99Ms: number;
 }
 
-/** An ordinary client that uploads a record after the other, with a pause between them, while others misbehave. */
+/** Starts an ordinary client that uploads records one by one, with a pause after each, while other clients misbehave. */
 export function startSteadyClient(url: string, key: string, pauseMs = 5): { stop(): Promise<Served> } {
   const api = apiOf(url, key);
   const statuses: Record<number, number> = {};

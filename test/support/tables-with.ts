@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** The tables in which one of the texts occurs. */
+/** Returns the number of rows that contain any of the strings, for each table with such rows. */
 export async function tablesWith(
   admin: Pick<pg.Client | pg.Pool, 'query'>,
   texts: readonly string[],

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 
 /**
- * Takes a picture of a page when it has loaded, into .intake/pictures/. With PICTURES=docs those that the documents show are
- * written to docs/pictures/, as high as the window.
+ * Takes a screenshot of a loaded page and saves it in .intake/pictures/. With PICTURES=docs, the pictures that the
+ * documents use are saved in docs/pictures/, cropped to the window.
  */
 export async function takePicture(page: Page, file: string, inDocs: ReadonlySet<string>): Promise<void> {
   await page.waitForLoadState('networkidle');

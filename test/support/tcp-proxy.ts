@@ -2,25 +2,28 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { throughPooler } from './database.ts';
 
-/** One connection through the proxy, seen from the middle. */
+/** A connection through the proxy. */
 export interface Link {
-  /** Ends it in both directions, at once. */
+  /** Closes the connection immediately in both directions. */
   cut(): void;
-  /** From now on nothing the database says reaches the service; `then` is given what it says. */
+  /** Stops forwarding data from the database to the service, and passes the data to `then` instead. */
   muteDatabase(then: (said: Buffer) => void): void;
 }
 
-/** Stands between the service and PostgreSQL, and fails as networks do. */
+/** A proxy between the service and PostgreSQL that simulates network failures. */
 export interface TcpProxy {
-  /** The database's address, by way of the proxy. */
+  /** The database's URL through the proxy. */
   readonly databaseUrl: string;
-  /** Sees what the service sends for requests. What it returns false for is not passed on. */
+  /**
+   * Sets a function that is called with the bytes that the service sends to the database, except those that maintenance
+   * sends. If the function returns false, the bytes are not forwarded.
+   */
   watch(see: (bytes: Buffer, link: Link) => boolean): void;
   unwatch(): void;
-  /** Ends every connection and refuses new ones, until `accept`. */
+  /** Closes every connection, and refuses new ones until `accept` is called. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** New connections go to another server from now on, and those that there are end. */
+  /** Closes existing connections, and connects new ones to another server. */
   leadTo(otherUrl: string): void;
   close(): Promise<void>;
 }
@@ -46,7 +49,7 @@ export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
       },
     };
     links.add(link);
-    // Maintenance has connections of its own, and commits when it pleases.
+    // Maintenance has its own connections and can commit at any time.
     let isMaintenance = false;
     service.on('data', (bytes) => {
       isMaintenance ||= saysMaintenance.test(bytes.toString('latin1'));

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module';
 
-/** Preloaded into the service: says which modules of OpenTelemetry it loads, as lines of its log. */
+/** A module preloaded into the service, which logs the OpenTelemetry modules that the service loads. */
 registerHooks({
   load(url, context, nextLoad) {
     const [, name] = /\/node_modules\/(@opentelemetry\/[^/]+)/.exec(url) ?? [];

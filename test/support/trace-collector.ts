@@ -7,7 +7,7 @@ export interface CollectedSpan {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** 2 for the span of a request. */
+  /** The span's kind, which is 2 if the span covers a request. */
   readonly kind: number;
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
@@ -19,12 +19,12 @@ export interface CollectedSpan {
 export interface TraceCollector {
   readonly url: string;
   readonly spans: readonly CollectedSpan[];
-  /** What the service says of itself. */
+  /** The service's resource attributes. */
   readonly resources: readonly unknown[];
   close(): Promise<void>;
 }
 
-/** Takes what OpenTelemetry sends as OTLP over HTTP, in JSON. */
+/** Starts a collector that receives OTLP over HTTP, in JSON. */
 export async function startTraceCollector(): Promise<TraceCollector> {
   const spans: CollectedSpan[] = [];
   const resources: unknown[] = [];

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 interface Answered {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape, which a type would only assume.
   readonly body: any;
 }
 
 /**
- * Uploads, and sends again what was not stored, as a client is told to: of many at once on a busy machine, some wait too
- * long for their turn.
+ * Repeats an upload until it is stored, as a client does. On a busy machine, uploads may time out if many of them run
+ * concurrently.
  */
 export async function untilStored<T extends Answered>(upload: () => Promise<T>): Promise<T> {
   for (;;) {

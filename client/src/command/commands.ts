@@ -3,6 +3,7 @@ import { check } from './commands/check.ts';
 import { exportRecords } from './commands/export.ts';
 import { fields } from './commands/fields.ts';
 import { interactions } from './commands/interactions.ts';
+import { pull } from './commands/lake/pull.ts';
 import { login, whoami } from './commands/login.ts';
 import { map } from './commands/map.ts';
 import { access } from './commands/people/access.ts';
@@ -30,6 +31,7 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   interactions,
   changes,
   report,
+  pull,
   erase,
   erasures,
   access,

@@ -3,7 +3,7 @@ import { printData } from './terminal/terminal.ts';
 
 type Commands = Readonly<Record<string, Command>>;
 
-/** What a shell completes for one command. */
+/** The completions for one command. */
 interface Completed {
   readonly name: string;
   readonly summary: string;
@@ -12,7 +12,7 @@ interface Completed {
   readonly options: readonly string[];
 }
 
-/** An option that takes a value; no choices if it can be anything. */
+/** An option that takes a value. If `choices` is empty, the option accepts any value. */
 interface Valued {
   readonly command: string;
   readonly option: string;
@@ -28,10 +28,10 @@ const shells: Readonly<
   fish,
 };
 
-/** The command that prints a shell's completion script, made from the definitions of the other commands. */
+/** Returns the command that prints a shell's completion script, which is generated from the other commands' definitions. */
 export function completionOf(others: Commands): Command {
   const completion: Command = {
-    summary: 'print what a shell needs to complete commands and options',
+    summary: 'print a completion script for your shell',
     help: `Usage: intake completion <bash|zsh|fish>
 
 Examples:
@@ -43,7 +43,7 @@ Examples:
     words: Object.keys(shells),
     async run(_values, [shell = '', ...rest]) {
       const script = Object.hasOwn(shells, shell) && rest.length === 0 ? shells[shell] : undefined;
-      if (script === undefined) throw new UsageError('Say bash, zsh or fish. See intake completion --help.');
+      if (script === undefined) throw new UsageError('Use bash, zsh or fish. See intake completion --help.');
       const all = { ...others, completion };
       await printData(script(completedOf(all), valuedOf(all)).trimEnd());
       return 0;
@@ -84,7 +84,7 @@ function bash(commands: readonly Completed[], valued: readonly Valued[]): string
     const found = takesFiles ? '_intake_files' : `COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$cur"))`;
     return `    ${name}) options='${options.join(' ')}'; ${found} ;;`;
   });
-  // Line by line, because names may have spaces; without mapfile, which the bash of macOS lacks.
+  // The script reads names line by line, because they may contain spaces. It cannot use mapfile, which bash on macOS lacks.
   return `_intake_files() {
   local name
   while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$cur")

@@ -2,10 +2,13 @@ import { IntakeError } from '../index.ts';
 import { FileError } from '../parsing/file-error.ts';
 import { UsageError } from './options/command.ts';
 
-/** As many as the service lists. */
+/** The maximum number of details that the service lists. */
 const detailsShownMax = 20;
 
-/** The lines to show. An expected error is one sentence; any other is a bug, for which we need the stack. */
+/**
+ * Returns the lines to show. An expected error is explained in one sentence. Any other error is a bug and is shown with its
+ * stack trace.
+ */
 export function explain(error: unknown): readonly string[] {
   if (error instanceof IntakeError) return explainAnswer(error);
   if (error instanceof UsageError || error instanceof FileError) return error.lines;
@@ -13,7 +16,7 @@ export function explain(error: unknown): readonly string[] {
   return ((error as Error).stack ?? String(error)).split('\n');
 }
 
-/** Replaces messages of the service that are written for programs where the command can say it better. */
+/** Replaces the service's error message, which is written for programs, if the command has a better one. */
 function explainAnswer({ code, message, details, requestId }: IntakeError): readonly string[] {
   if (code === 'unauthorized')
     return ['The service does not accept the API key. Run intake login, or correct INTAKE_KEY.'];

@@ -8,7 +8,7 @@ import { explain } from './explain.ts';
 import { type Command, UsageError } from './options/command.ts';
 import { print, printData, sayError } from './terminal/terminal.ts';
 
-// By default V8 grows the heap before it collects, and an upload takes 300 MB; with these flags 170 MB.
+// By default, V8 grows the heap before it collects garbage, and an upload uses 300 MB. With these flags it uses 170 MB.
 setFlagsFromString('--semi-space-growth-factor=1');
 setFlagsFromString('--heap-growing-percent=150');
 
@@ -18,7 +18,7 @@ ${Object.entries(commands)
   .map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`)
   .join('\n')}
 
-Run intake <command> --help for its options and examples, and intake --version to see which one this is.
+Run intake <command> --help for its options and examples, and intake --version for the version.
 
 Examples:
   intake login https://intake.example.com
@@ -56,7 +56,7 @@ function parse(name: string, { options }: Command, args: string[]) {
     const option = /'(-[^' ]*)/.exec(message)?.[1] ?? '';
     throw new UsageError(
       code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION'
-        ? `There is no option ${option} of intake ${name}.${meant(option.replace(/^-+/, ''), Object.keys(options), '--')} See intake ${name} --help.`
+        ? `intake ${name} has no option ${option}.${meant(option.replace(/^-+/, ''), Object.keys(options), '--')} See intake ${name} --help.`
         : `${message.replace(/\.$/, '')}. See intake ${name} --help.`,
     );
   }
@@ -67,7 +67,7 @@ function meant(typed: string, known: readonly string[], before: string): string 
   return found === undefined ? '' : ` Did you mean ${before}${found}?`;
 }
 
-// A reader that closes the pipe early, such as head, is no error.
+// It is not an error if the program that reads the output, such as `head`, closes the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 2),
 );

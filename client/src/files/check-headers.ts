@@ -6,11 +6,12 @@ import type { Found } from './find-files.ts';
 import { openFile } from './reading/read-file.ts';
 
 /**
- * Opens every file and throws one error for everything that is wrong with any of them, so that nobody learns of a second
- * wrong header when half of the files are uploaded. Returns standard input, which can be opened only once.
+ * Opens every file and throws a single error with all problems in all files. Without this check, the user would discover a
+ * second wrong header only after half of the files are uploaded. Returns the opened standard input, because it can be opened
+ * only once.
  *
- * `mapped` are the columns of --map. One may be absent from a file, because the same --map serves all, but not from
- * every file.
+ * `mapped` lists the columns in --map. A column may be missing from some files, because all files share the same --map, but
+ * at least one file must have it.
  */
 export async function checkHeaders(
   { files, problems }: Found,
@@ -36,13 +37,13 @@ export async function checkHeaders(
       hasUnknown ||= header === undefined;
     }
   }
-  // The members of JSON are not known before it is read.
+  // Skip this check if a file contains JSON, because its objects' keys are unknown until the objects are read.
   if (!hasUnknown) complaints.push(...mapped.flatMap((column) => complainAboutAbsent(column, [...columns])));
   if (complaints.length > 0) throw new FileError(...complaints);
   return standardInput;
 }
 
-/** The header of a file whose columns are not understood. */
+/** Reads a file's header without checking its columns. */
 export async function headerOf(path: string, options: FileOptions): Promise<readonly string[] | undefined> {
   try {
     const file = await openFile(path, { ...options, isHeaderOnly: true });
@@ -66,5 +67,5 @@ function complainAboutAbsent(column: string, columns: readonly string[]): string
     found === undefined
       ? `the columns are ${columns.map((each) => `"${each}"`).join(', ')}`
       : `did you mean "${found}"?`;
-  return [`--map names the column "${column}", which no file has; ${hint}`];
+  return [`--map refers to the column "${column}", which no file has; ${hint}`];
 }

@@ -7,25 +7,29 @@ import { notWritten, writeWhole } from './write-whole.ts';
 
 export interface FailedRecord {
   readonly line: number;
-  /** The original CSV row. */
+  /** The cells of the original CSV row. */
   readonly cells?: readonly string[] | undefined;
-  /** The record as it was or would be sent; its text if it could not be read. */
+  /** The record that was sent or would have been sent, or its text if it could not be read. */
   readonly record?: unknown;
   readonly reason: string;
 }
 
 /**
- * Writes failed records beside the file, ready to be corrected and uploaded again: as NDJSON, and as CSV if they came
- * from one. The reason is the last member or column, which is ignored when the file is read again.
+ * Writes failed records next to the file, so that they can be corrected and uploaded again. The records are written as
+ * NDJSON, and also as CSV if they came from CSV. The last property or column is the reason, which is ignored when the file
+ * is uploaded again.
  */
 export class FailedFile {
   readonly #lines: FailedCsv;
   readonly #ndjson: Output;
   readonly #csv: Output | undefined;
 
-  /** `written` is the last result of `flush` before an interruption: each file continues from there. */
+  /**
+   * Opens the files. `written` is the result of the last `flush` before an interruption, and each file continues from the
+   * size that it had at that time.
+   */
   constructor(file: OpenedFile, written: Readonly<Record<string, number>> = {}, isDryRun = false) {
-    // A dry run must not replace the files of a real upload.
+    // A dry run must not overwrite the files from a real upload.
     const path = (file.path === '-' ? file.type : file.path) + (isDryRun ? '.dry-run' : '');
     const { header = [], separator } = file;
     this.#lines = new FailedCsv(header, separator);
@@ -39,7 +43,10 @@ export class FailedFile {
     if (cells !== undefined) this.#csv?.write(this.#lines.line(cells, reason));
   }
 
-  /** Returns when everything added is on disk: the bytes of each file, none if nothing has failed. */
+  /**
+   * Returns once everything that was added is on disk. The result contains the size of each file in bytes, and is empty if
+   * nothing has failed.
+   */
   flush(): Record<string, number> {
     const outputs = [this.#ndjson, this.#csv].filter((output) => output !== undefined);
     return Object.fromEntries(
@@ -47,7 +54,7 @@ export class FailedFile {
     );
   }
 
-  /** Flushes, and returns the paths of the files, none if nothing failed. */
+  /** Flushes, and returns the files' paths. The list is empty if nothing has failed. */
   close(): readonly string[] {
     const paths = Object.keys(this.flush());
     this.#ndjson.close();
@@ -56,7 +63,7 @@ export class FailedFile {
   }
 }
 
-/** A text that is no record stays a text: its fields are unknown. */
+/** Returns the record, or an object with the line number and the text if the text could not be read as a record. */
 function objectOf(line: number, record: unknown): object {
   return typeof record === 'object' && record !== null ? record : { line, text: record };
 }
@@ -64,12 +71,12 @@ function objectOf(line: number, record: unknown): object {
 const bufferCharactersMax = 65_536;
 
 /**
- * A file that is created with its first line. Written synchronously, not by a stream: failures may come faster than the
- * disk.
+ * A file that is created when its first line is written. Writes are synchronous, because failures may arrive faster than the
+ * disk can write, and a stream would buffer them in memory.
  */
 class Output {
   readonly path: string;
-  /** The file's length without the buffer. */
+  /** The file's length, not counting buffered data. */
   bytes: number;
   #bytesOnDisk: number;
   #descriptor: number | undefined;
@@ -85,7 +92,8 @@ class Output {
         `${path} has changed since the upload was interrupted; move it away and upload again without --resume`,
       );
     this.#buffer = this.bytes === 0 ? header : '';
-    // Removes what failed in an earlier run or after the last flush, so that nobody takes it for failures of this run.
+    // Remove failures written by an earlier run or after the last flush. Otherwise they would look like failures of this
+    // run.
     if (this.bytes === 0) rmSync(path, { force: true });
     else this.#descriptor = this.#open();
   }
@@ -124,7 +132,7 @@ class Output {
 
   #open(): number {
     try {
-      // Private mode: it holds what the uploaded file holds, which may be personal data.
+      // Make the file private, because it contains the same data as the uploaded file, possibly including personal data.
       const descriptor = openSync(this.path, this.bytes === 0 ? 'w' : 'r+', 0o600);
       ftruncateSync(descriptor, this.bytes);
       return descriptor;

@@ -4,27 +4,27 @@ import { resources, type UploadType } from '../generated/resources.ts';
 import { FileError, withPath } from '../parsing/file-error.ts';
 import { type FileFormat, formatOfName, typeOfName } from '../parsing/file-name.ts';
 
-/** The format by the file's name, ignoring .gz or .zst. */
+/** Returns the format that the file name indicates, ignoring .gz and .zst. */
 export function formatOf(path: string): FileFormat | undefined {
   return formatOfName(basename(path));
 }
 
-/** The type by the file's name. */
+/** Returns the type that the file name indicates. */
 export function typeOf(path: string): UploadType {
   return typeOfName(basename(path));
 }
 
 export interface Found {
   readonly files: readonly { readonly path: string; readonly type: UploadType }[];
-  /** What a folder has that is not a data file. */
+  /** The files in a folder that are not data files. */
   readonly skipped: readonly string[];
-  /** Why other files cannot be read. */
+  /** The reasons why some files cannot be read. */
   readonly problems: readonly string[];
 }
 
 /**
- * The files to read, in the order of the dependency table: types that others refer to come first. A folder stands for
- * its data files; files in its subfolders and files of failed records have to be named.
+ * Returns the files to read in dependency order, so that types that others refer to come first. A folder stands for its data
+ * files. Files in subfolders and files of failed records must be passed explicitly.
  */
 export async function findFiles(paths: readonly string[], type?: UploadType): Promise<Found> {
   const found: string[] = [];
@@ -53,7 +53,7 @@ export async function findFiles(paths: readonly string[], type?: UploadType): Pr
   for (const path of new Set(found))
     await collect(path, () => {
       if (type === undefined && path === '-')
-        throw new FileError('it has no name that says its type; name the type with --type');
+        throw new FileError('it has no name that contains its type; specify the type with --type');
       files.push({ path, type: type ?? typeOf(path) });
     });
   files.sort((a, b) => resources[a.type].order - resources[b.type].order);
@@ -65,12 +65,12 @@ async function statOf(path: string) {
     throw new FileError(
       error.code === 'ENOENT'
         ? 'there is no such file or folder; check its name'
-        : `it cannot be read (${error.code}); check who may read it`,
+        : `it cannot be read (${error.code}); check that you may read it`,
     );
   });
 }
 
-/** Files that are nobody's data: hidden ones, journals and the mapping. */
+/** Matches files without data: hidden files, journals and the mapping. */
 const noData = /^\.|\.journal$|^mapping\.json$/;
 const failedRecords = /\.failed\.(ndjson|csv)$/;
 
@@ -86,6 +86,6 @@ async function filesIn(folder: string, skipped: string[]): Promise<string[]> {
     else names.push(path);
   }
   if (names.length === 0)
-    throw new FileError('there is no CSV, NDJSON, JSON, Parquet or .xlsx file in this folder; name another');
+    throw new FileError('there is no CSV, NDJSON, JSON, Parquet or .xlsx file in this folder; try another');
   return names;
 }

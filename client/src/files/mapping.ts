@@ -4,12 +4,10 @@ import { schemas } from '../generated/schemas.ts';
 import { FileError, withPath } from '../parsing/file-error.ts';
 import type { FileOptions } from '../parsing/opened-file.ts';
 
-/** What a mapping file can say. */
+/** The options allowed in a mapping file. */
 export type MappedOptions = Omit<FileOptions, 'type' | 'skipRecords'>;
 
-/**
- * Reads `--map 'Shop ID=shop_id'`, which may be repeated. Splits at the last =, because no field has one in its name.
- */
+/** Parses `--map 'Shop ID=shop_id'`, which may be repeated. Splits at the last =, because field names never contain one. */
 export function parseMap(pairs: readonly string[]): Record<string, string> {
   const entries = pairs.map((pair) => {
     const equals = pair.lastIndexOf('=');
@@ -19,11 +17,13 @@ export function parseMap(pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(entries.map(knownField));
 }
 
-/** A mapping serves files of several types, so the field may belong to any type. */
+/**
+ * Checks that the field exists in some type. Files of several types share a mapping, so the field may belong to any type.
+ */
 function knownField([column, field]: readonly [string, string]): readonly [string, string] {
   const isKnown = field === '' || uploadTypes.some((type) => Object.hasOwn(schemas[type].properties, field));
   if (!isKnown)
-    throw new FileError(`"${column}" is mapped to ${field}, which is a field of no type; check its spelling`);
+    throw new FileError(`"${column}" is mapped to ${field}, which no type has; check its spelling`);
   return [column, field];
 }
 
@@ -31,8 +31,8 @@ const form =
   'write {"Shop ID": "shop_id"}, or by type {"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Receipt"], "date_format": "dd/MM/yyyy", "decimal_comma": true, "thousands": false, "encoding": "windows-1252"}}';
 
 /**
- * Reads a mapping file: columns to fields for every file, or per type, which may also set the other file options. An
- * export folder needs those, because its files have different keys.
+ * Reads a mapping file. The file maps columns to fields, either for all files or per type. A type may also set the other
+ * file options, because an export's files may have different keys.
  */
 export async function readMapping(path: string): Promise<(type: UploadType) => MappedOptions> {
   try {
@@ -61,18 +61,19 @@ function parse(text: string): Record<string, unknown> {
   } catch (error) {
     throw new FileError(`the mapping file is not JSON (${(error as Error).message}); ${form}`);
   }
-  if (!isObject(value)) throw new FileError(`the mapping file is no JSON object; ${form}`);
+  if (!isObject(value)) throw new FileError(`the mapping file is not a JSON object; ${form}`);
   return value;
 }
 
 function typeNamed(name: string): UploadType {
   const type = uploadTypes.find((each) => each === name);
-  if (type === undefined) throw new FileError(`"${name}" is no type; use one of ${uploadTypes.join(', ')}`);
+  if (type === undefined)
+    throw new FileError(`"${name}" is not a type; use one of ${uploadTypes.join(', ')}`);
   return type;
 }
 
 function optionsOf(type: string, options: unknown): MappedOptions {
-  if (!isObject(options)) throw new FileError(`what is said of ${type} is no object; ${form}`);
+  if (!isObject(options)) throw new FileError(`the value for ${type} is not an object; ${form}`);
   const {
     columns = {},
     id_from: idFrom,
@@ -92,7 +93,7 @@ function optionsOf(type: string, options: unknown): MappedOptions {
     (thousands === undefined || typeof thousands === 'boolean') &&
     (encoding === undefined || typeof encoding === 'string') &&
     Object.keys(others).length === 0;
-  if (!isGood) throw new FileError(`what is said of ${type} cannot be followed; ${form}`);
+  if (!isGood) throw new FileError(`the value for ${type} is invalid; ${form}`);
   return {
     map: columns as Record<string, string>,
     idFrom: idFrom as string[] | undefined,

@@ -1,10 +1,13 @@
 import { writeSync } from 'node:fs';
 import { FileError } from '../parsing/file-error.ts';
 
-/** A file beside the uploaded one cannot be written, or not any further. */
+/** Thrown if a file next to the uploaded file could not be written completely. */
 export class OutputError extends FileError {}
 
-/** Writes a whole text: when a disk fills up, a write stores only a part, and only its return value says so. */
+/**
+ * Writes the whole text. When the disk is full, a write stores only part of its data, and only the write's return value
+ * shows that.
+ */
 export function writeWhole(descriptor: number, path: string, text: string, position: number): number {
   const bytes = Buffer.from(text);
   let done = 0;
@@ -18,9 +21,9 @@ export function writeWhole(descriptor: number, path: string, text: string, posit
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ENOSPC: 'the disk is full; make room',
-  EDQUOT: 'your share of the disk is full; make room',
-  EFBIG: 'it would be larger than files may be here; raise the limit',
+  ENOSPC: 'the disk is full; free some space',
+  EDQUOT: 'your disk quota is used up; free some space',
+  EFBIG: 'it would exceed the maximum file size; raise the limit',
 };
 
 export function notWritten(path: string, error: unknown): unknown {

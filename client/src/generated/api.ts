@@ -430,7 +430,7 @@ export interface paths {
         };
         /**
          * Get an overview
-         * @description Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last upload, and how many rejections are open. Interactions are counted among them; for those, the last upload is when the last one was received, alone or in a batch. Types that were never uploaded are left out.
+         * @description Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last upload, and how many rejections are open. Interactions are included; their last upload is when the last interaction was received, alone or in a batch. Types that were never uploaded are omitted.
          *
          *     Needs the permission `data:read`.
          */
@@ -452,7 +452,7 @@ export interface paths {
         };
         /**
          * Get a customer
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -474,7 +474,7 @@ export interface paths {
         };
         /**
          * Get a transaction
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -496,7 +496,7 @@ export interface paths {
         };
         /**
          * Get an offer
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -518,7 +518,7 @@ export interface paths {
         };
         /**
          * Get a shop
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -540,7 +540,7 @@ export interface paths {
         };
         /**
          * Get a branch
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -562,7 +562,7 @@ export interface paths {
         };
         /**
          * Get a category
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -584,7 +584,7 @@ export interface paths {
         };
         /**
          * Get a shop category
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -606,7 +606,7 @@ export interface paths {
         };
         /**
          * Get an institute
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -628,7 +628,7 @@ export interface paths {
         };
         /**
          * Get a course
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -650,7 +650,7 @@ export interface paths {
         };
         /**
          * Get a tag
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -672,7 +672,7 @@ export interface paths {
         };
         /**
          * Get a shop tag
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -694,7 +694,7 @@ export interface paths {
         };
         /**
          * Get a keyword
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -716,7 +716,7 @@ export interface paths {
         };
         /**
          * Get a shop keyword
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -738,7 +738,7 @@ export interface paths {
         };
         /**
          * Get a student favourite
-         * @description Returns one record as it is stored, also if it is marked as deleted.
+         * @description Returns one stored record, even if it is marked as deleted.
          *
          *     Needs the permission `data:read`.
          */
@@ -760,7 +760,7 @@ export interface paths {
         };
         /**
          * Read changes
-         * @description Returns what was created or changed, in order: each record in its current version. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. An entry with `expired_before` reports that all records of its type that were received before that time have expired: remove them. With `Accept: application/x-ndjson` the answer is a stream: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; continue with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
+         * @description Returns created and changed records in order, each in its current version. Send `next_cursor` as `after` for the next changes; while `has_more` is true, more may be available immediately. A record that was changed several times may appear several times. An entry with `expired_before` reports that all records of its type that were received before that time have expired: remove them. With `Accept: application/x-ndjson` the answer is a stream: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; continue with the cursor of the last complete line. Changes are kept for a week, or as long as the operator has set; an older cursor gets 410. Changes of interactions also need the permission `interactions:read`; without it, list the other `types`.
          *
          *     Needs the permission `data:read`.
          */
@@ -804,7 +804,7 @@ export interface paths {
         };
         /**
          * Count uploads by day
-         * @description Returns for each of the last days, in UTC and the newest first, how many uploads there were, and what became of their records.
+         * @description Returns for each of the last days, in UTC and the newest first, how many uploads there were, and the outcomes of their records.
          *
          *     Needs the permission `data:read`.
          */
@@ -920,7 +920,7 @@ export interface paths {
         };
         /**
          * List interactions
-         * @description Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters can be combined. If few match, a search ends after a second with what it has found, which may be nothing; `next_cursor` continues it. With `Accept: application/x-ndjson` all that match come in one answer.
+         * @description Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters can be combined. If few match, a search ends after a second with the results so far, if any; `next_cursor` continues it. With `Accept: application/x-ndjson` all that match come in one answer.
          *
          *     Needs the permission `interactions:read`.
          */
@@ -928,7 +928,7 @@ export interface paths {
         put?: never;
         /**
          * Record an interaction
-         * @description Records one interaction of a user with an item. The item, and the student where one is named, must exist. With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.
+         * @description Records one interaction of a user with an item. The item must exist, and so must the student if there is one. With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.
          *
          *     Pages of other origins may send it with a browser key. The answer is then 202 and depends on the body alone, never on what is stored. OPTIONS answers preflights, for any origin.
          *
@@ -952,7 +952,7 @@ export interface paths {
         put?: never;
         /**
          * Upload interactions
-         * @description Stores up to 5,000 interactions. They are answered like an upload, with a receipt, and `interaction_ids` has the id of each in the order sent. One that is invalid, or whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of interactions a second, and not as a request.
+         * @description Stores up to 5,000 interactions. They are answered like an upload, with a receipt, and `interaction_ids` has the id of each in the order sent. An interaction that is invalid, or whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is stored, so without a key a retry stores it a second time. The interactions of a batch count towards the limit of interactions per second, and the batch does not count as a request.
          *
          *     The interactions may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
          *
@@ -998,11 +998,77 @@ export interface paths {
         };
         /**
          * Report what recommendations earn
-         * @description Returns, for a range of days and for each group, how often students followed recommendations, their discount codes, and the transactions that are credited to the last touch within the window, beside the same figures for browsing. Days are UTC, by `event_time` and `created`; the range is 366 days at the most. Changes count within a minute, late data and deletions included; everything stored before `as_of` is counted. The figures are correlation, not cause.
+         * @description Returns, for a range of days and for each group, how often students followed recommendations, their discount codes, and the transactions that are credited to the last touch within the window, next to the same figures for browsing. Days are UTC, by `event_time` and `created`; the range is 366 days at most. Changes count within a minute, late data and deletions included; everything stored before `as_of` is counted. The figures are correlation, not cause.
          *
          *     Needs the permission `data:read`.
          */
         get: operations["report-recommendations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the tables of the lake
+         * @description Returns each table with its newest version. `following`: everything stored before `as_of` is in it; `copying`: data that was stored before the lake was switched on is still being copied; `off`: the organisation has no lake, and `notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-lake"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lake/{table}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files of a table
+         * @description Returns the files of the newest version in the order of their ids, and what a Delta Lake log needs to describe them. All pages are from one version: if the table changes in the meantime, the next page gets 410, and you have to start again. The table `interactions` also needs the permission `interactions:read`.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-lake-files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lake/{table}/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file of a table
+         * @description Returns a Parquet file or one range of its bytes. A file never changes, and its ETag is its id, so an interrupted download can continue with `Range`. Files are merged and deleted: 404 means that the list of files has changed. The table `interactions` also needs the permission `interactions:read`.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["download-lake-file"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1028,7 +1094,7 @@ export interface paths {
         put?: never;
         /**
          * Erase people
-         * @description Erases up to 5,000 people: customers by `customer_ids`, and people known from interactions alone by `user_ids`. When the answer arrives, nobody can read anything of them, and records that name them are refused with the code `erased`. With `anonymise`, transactions and interactions stay without their person; with `delete` they go too. Customers and favourites always go. A user that was seen together with a customer is erased as well.
+         * @description Erases up to 5,000 people: customers by `customer_ids`, and people known from interactions alone by `user_ids`. When the answer arrives, nobody can read their data, and records that refer to them are refused with the code `erased`. With `anonymise`, transactions and interactions are kept without the person; with `delete`, they are deleted too. Customers and favourites are always deleted. A user who was seen together with a customer is erased as well.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1048,7 +1114,7 @@ export interface paths {
         };
         /**
          * Get an erasure
-         * @description Returns how far an erasure has got. `pending`: nobody sees the people any more; `running`: tables are being swept; `swept`: the ids are in no table but the last entries of the change feed; `done`: these were dropped too.
+         * @description Returns the progress of an erasure. `pending`: the people are hidden; `running`: tables are being swept; `swept`: the ids are only in the last entries of the change feed; `done`: these entries were dropped too. `lake` is `pending` until the files of the lake have been rewritten, and then `done`.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1070,7 +1136,7 @@ export interface paths {
         };
         /**
          * Get the certificate of an erasure
-         * @description Returns what was removed where and when, and what remains outside until when, signed with Ed25519 as a JWS. With `Accept: text/html` it is a page for reading. The erasure must be swept.
+         * @description Returns what was removed, where and when, and what remains and until when, signed with Ed25519 as a JWS. With `Accept: text/html`, it is a readable page. The erasure must be swept.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1095,7 +1161,7 @@ export interface paths {
         post?: never;
         /**
          * Lift the suppression of erased people
-         * @description Lets the people of an erasure come back: records that name them are accepted again. What was erased stays erased. The erasure must be swept.
+         * @description Accepts records of the people of an erasure again. Erased data stays erased. The erasure must be swept, and `lake` must not be `pending`.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1142,7 +1208,7 @@ export interface paths {
         put?: never;
         /**
          * Request what is stored about people
-         * @description Collects everything that is stored about customers, by `customer_ids`, and people known from interactions alone, by `user_ids`. Name one person in a request: its records do not say whose they are.
+         * @description Collects everything that is stored about customers, by `customer_ids`, and about people known only from interactions, by `user_ids`. Request one person at a time, because the records do not show whose they are.
          *
          *     Needs the permission `data:access`.
          */
@@ -1162,7 +1228,7 @@ export interface paths {
         };
         /**
          * Get an access request
-         * @description Returns how far it has got. Without `records`, nothing was found.
+         * @description Returns its progress. Without `records`, nothing was found.
          *
          *     Needs the permission `data:access`.
          */
@@ -1206,7 +1272,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Answers while the process runs; does not query the database.
+         * @description Answers while the process is running, and does not query the database.
          */
         get: operations["health-live"];
         put?: never;
@@ -1226,7 +1292,7 @@ export interface paths {
         };
         /**
          * Can it serve?
-         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writes succeed: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.
+         * @description Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old.
          */
         get: operations["health-ready"];
         put?: never;
@@ -1273,7 +1339,7 @@ export interface components {
             gender?: string | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1281,7 +1347,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1330,7 +1396,7 @@ export interface components {
             gender: string | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1338,7 +1404,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         CustomerPage: {
@@ -1383,7 +1449,7 @@ export interface components {
             discount_value?: number | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1391,7 +1457,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1450,7 +1516,7 @@ export interface components {
             discount_value: number | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1458,7 +1524,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         TransactionPage: {
@@ -1498,7 +1564,7 @@ export interface components {
             is_enabled?: boolean | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1506,7 +1572,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1559,7 +1625,7 @@ export interface components {
             is_enabled: boolean | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1567,7 +1633,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         OfferPage: {
@@ -1584,7 +1650,7 @@ export interface components {
             is_public?: boolean | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1592,7 +1658,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1615,7 +1681,7 @@ export interface components {
             is_public: boolean | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1623,7 +1689,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         ShopPage: {
@@ -1648,7 +1714,7 @@ export interface components {
             longitude?: number | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1656,7 +1722,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1689,7 +1755,7 @@ export interface components {
             longitude: number | null;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1697,7 +1763,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         BranchPage: {
@@ -1713,7 +1779,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1721,7 +1787,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1742,7 +1808,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1750,7 +1816,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         CategoryPage: {
@@ -1775,7 +1841,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1783,7 +1849,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1814,7 +1880,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1822,7 +1888,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         ShopCategoryPage: {
@@ -1838,7 +1904,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1846,7 +1912,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1867,7 +1933,7 @@ export interface components {
             region: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1875,7 +1941,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         InstitutePage: {
@@ -1889,7 +1955,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1897,7 +1963,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1915,7 +1981,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1923,7 +1989,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         CoursePage: {
@@ -1937,7 +2003,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -1945,7 +2011,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -1963,7 +2029,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -1971,7 +2037,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         TagPage: {
@@ -1994,7 +2060,7 @@ export interface components {
             tag_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -2002,7 +2068,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -2030,7 +2096,7 @@ export interface components {
             tag_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -2038,7 +2104,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         ShopTagPage: {
@@ -2052,7 +2118,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -2060,7 +2126,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -2078,7 +2144,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -2086,7 +2152,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         KeywordPage: {
@@ -2109,7 +2175,7 @@ export interface components {
             keyword_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -2117,7 +2183,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -2145,7 +2211,7 @@ export interface components {
             keyword_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -2153,7 +2219,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         ShopKeywordPage: {
@@ -2166,7 +2232,7 @@ export interface components {
             student_favourite_id: string;
             /**
              * Format: uuid
-             * @description a student, who is a customer; must already exist
+             * @description the student, who must be an existing customer
              */
             student_id: string;
             /**
@@ -2176,7 +2242,7 @@ export interface components {
             shop_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created?: string | null;
             /**
@@ -2184,7 +2250,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated?: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
         /**
@@ -2202,7 +2268,7 @@ export interface components {
             student_favourite_id: string;
             /**
              * Format: uuid
-             * @description a student, who is a customer; must already exist
+             * @description the student, who must be an existing customer
              */
             student_id: string;
             /**
@@ -2212,7 +2278,7 @@ export interface components {
             shop_id: string;
             /**
              * Format: date-time
-             * @description when the record was created, as its source says
+             * @description when the record was created, according to its source
              */
             created: string | null;
             /**
@@ -2220,7 +2286,7 @@ export interface components {
              * @description when the record last changed; an older version never replaces a newer one
              */
             updated: string | null;
-            /** @description marks the record as deleted; it stays, and may be referenced */
+            /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted: boolean;
         };
         StudentFavouritePage: {
@@ -2235,35 +2301,35 @@ export interface components {
             user_id?: string | null;
             /**
              * Format: uuid
-             * @description a student, who is a customer; must already exist
+             * @description the student, who must be an existing customer
              */
             student_id?: string | null;
             /** @enum {string} */
             item_type: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
             /**
              * Format: uuid
-             * @description an existing item of the kind that `item_type` names
+             * @description id of an existing item of the type in `item_type`
              */
             item_id: string;
-            /** @description where it happened */
+            /** @description where the interaction happened */
             city?: string | null;
-            /** @description where it happened */
+            /** @description where the interaction happened */
             country?: string | null;
             /** @enum {string|null} */
             platform?: "ANDROID" | "IOS" | "WEB" | "OTHER" | null;
             /**
              * Format: date-time
-             * @description when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time
+             * @description when the interaction happened: an ISO 8601 date-time, or an integer of epoch seconds (below 100000000000) or milliseconds
              */
             event_timestamp: number | string;
             /**
-             * @description SERVICE when it came from a recommendation, else null
+             * @description SERVICE if the interaction came from a recommendation, else null
              * @enum {string|null}
              */
             source?: "SERVICE" | null;
             /**
              * Format: uuid
-             * @description the recommendation it came from
+             * @description the recommendation that the interaction came from
              */
             recommendation_id?: string | null;
         };
@@ -2279,35 +2345,35 @@ export interface components {
             user_id: string | null;
             /**
              * Format: uuid
-             * @description a student, who is a customer; must already exist
+             * @description the student, who must be an existing customer
              */
             student_id: string | null;
             /** @enum {string} */
             item_type: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
             /**
              * Format: uuid
-             * @description an existing item of the kind that `item_type` names
+             * @description id of an existing item of the type in `item_type`
              */
             item_id: string;
-            /** @description where it happened */
+            /** @description where the interaction happened */
             city: string | null;
-            /** @description where it happened */
+            /** @description where the interaction happened */
             country: string | null;
             /** @enum {string|null} */
             platform: "ANDROID" | "IOS" | "WEB" | "OTHER" | null;
             /**
              * Format: date-time
-             * @description when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time
+             * @description when the interaction happened: an ISO 8601 date-time, or an integer of epoch seconds (below 100000000000) or milliseconds
              */
             event_timestamp: number | string;
             /**
-             * @description SERVICE when it came from a recommendation, else null
+             * @description SERVICE if the interaction came from a recommendation, else null
              * @enum {string|null}
              */
             source: "SERVICE" | null;
             /**
              * Format: uuid
-             * @description the recommendation it came from
+             * @description the recommendation that the interaction came from
              */
             recommendation_id: string | null;
             /**
@@ -2367,13 +2433,13 @@ export interface components {
             /** Format: uuid */
             request_id: string;
             /**
-             * @description null where there were records of several types, or of none
+             * @description null if there were records of several types, or of none
              * @enum {string|null}
              */
             type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /** @description one result per 1,000 records, in the order sent; each is stored in its own transaction */
             batches: components["schemas"]["BatchAnswer"][];
-            /** @description how many rejections that match are left; null where they could not be counted */
+            /** @description how many matching rejections are left; null if they could not be counted */
             remaining: number | null;
             /** @description where the next replay continues; null when every one that matches has been tried */
             next_cursor: string | null;
@@ -2457,6 +2523,12 @@ export interface components {
             started: string | null;
             swept: string | null;
             done: string | null;
+            /**
+             * @description whether the files of the lake were rewritten too; null before the sweep, and if the organisation has no lake
+             * @enum {string|null}
+             */
+            lake: "pending" | "done" | null;
+            lake_done: string | null;
         };
         RequestedErasure: {
             /** Format: uuid */
@@ -2479,6 +2551,12 @@ export interface components {
             started: string | null;
             swept: string | null;
             done: string | null;
+            /**
+             * @description whether the files of the lake were rewritten too; null before the sweep, and if the organisation has no lake
+             * @enum {string|null}
+             */
+            lake: "pending" | "done" | null;
+            lake_done: string | null;
             /** @description customers that are not stored */
             unknown_customer_ids: string[];
         };
@@ -2619,7 +2697,7 @@ export interface components {
             deleted: boolean;
             /** @description whether the record was removed because its person was erased */
             erased: boolean;
-            /** @description the record as it is now, as reading it back gives it; null if it is no longer stored */
+            /** @description the current record, as reading it back returns it; null if it is no longer stored */
             record: Record<string, never> | null;
         };
         Expiry: {
@@ -2636,7 +2714,7 @@ export interface components {
             changes: (components["schemas"]["Change"] | components["schemas"]["Expiry"])[];
             /** @description continues after this page */
             next_cursor: string;
-            /** @description false where everything that is stored has been read */
+            /** @description false if everything that is stored has been read */
             has_more: boolean;
         };
         RecommendationsReport: {
@@ -2748,19 +2826,69 @@ export interface components {
             count: number;
             message: string;
         };
+        Lake: {
+            tables: components["schemas"]["LakeTable"][];
+            /** @description if the lake is off: the code of the error, and what to do */
+            notice: {
+                /** @enum {string} */
+                code: "lake_off";
+                message: string;
+            } | null;
+        };
+        LakeTable: {
+            /** @description its name */
+            table: string;
+            /** @enum {string} */
+            state: "off" | "copying" | "following";
+            /** @description null if nothing is written yet */
+            version: number | null;
+            rows: number;
+            bytes: number;
+            files: number;
+            /**
+             * Format: date-time
+             * @description everything stored before is in the table; null if that is not known
+             */
+            as_of: string | null;
+        };
+        LakeFile: {
+            /** Format: uuid */
+            file_id: string;
+            /** @description the value of each partition column, the same for all rows; the file does not contain it */
+            partition: {
+                [key: string]: string;
+            };
+            rows: number;
+            bytes: number;
+            /** @description hexadecimal; null if the file was written before files had one */
+            sha256: string | null;
+        };
+        LakeFilePage: {
+            table: string;
+            version: number;
+            /** Format: uuid */
+            table_id: string;
+            description: string;
+            /** @description the columns as JSON, as the log of a Delta Lake table has them */
+            schema: string;
+            partition_columns: string[];
+            files: components["schemas"]["LakeFile"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
         Error: {
             /** @description the name of the status */
             error: string;
             /**
-             * @description for programs; the list of errors says what to do about each
+             * @description for programs; the list of errors explains what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "organisation_deleted" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "lake_table_not_found" | "lake_file_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "lake_off" | "organisation_deleted" | "lake_version_gone" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "range_not_satisfiable" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "lake_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down" | "lake_unavailable";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
             permission?: string;
-            /** @description with `invalid_request`: each field or parameter that is wrong */
+            /** @description with `invalid_request`: each invalid field or parameter */
             details?: components["schemas"]["ErrorDetail"][];
         };
         ErrorDetail: {
@@ -2772,7 +2900,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is malformed, or a parameter or field is wrong; `details` names each. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
+        /** @description The request is malformed, or a parameter or field is invalid; `details` lists each problem. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
         BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2784,7 +2912,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The API key or the admin token is missing or wrong. Codes: `unauthorized`. */
+        /** @description The API key or the admin token is missing or invalid. Codes: `unauthorized`. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2794,7 +2922,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `origin_not_allowed`, `organisation_suspended`, `quota_exceeded`. */
+        /** @description The key does not allow this or this origin, its organisation is suspended or has used up its quota, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `origin_not_allowed`, `organisation_suspended`, `quota_exceeded`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2817,7 +2945,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The organisation was deleted. Codes: `organisation_deleted`, `cursor_too_old`. */
+        /** @description The organisation was deleted. Codes: `organisation_deleted`, `lake_version_gone`, `cursor_too_old`. */
         Gone: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2841,7 +2969,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is not JSON, or is compressed in a way that is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
+        /** @description The body is not JSON, or its compression is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2863,7 +2991,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Too many requests, records, bytes or wrong keys; wait for the seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
+        /** @description Too many requests, records, bytes or wrong keys; wait for the number of seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2899,7 +3027,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service is not available just now; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`. */
+        /** @description The service is not available at the moment; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`, `lake_unavailable`. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3038,7 +3166,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description No batch is known to be stored, through no fault of the data; send the request again. */
+        /** @description No batch is known to be stored, because of a problem on our side; send the request again. */
         UploadNotStored: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3064,7 +3192,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description With a browser key: what is valid is stored, or kept as a rejection if a reference is missing; which of the two is not shown. */
+        /** @description With a browser key: valid data is stored, or kept as a rejection if a reference is missing; the answer does not show which. */
         Accepted: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3098,6 +3226,31 @@ export interface components {
                 "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"] | components["schemas"]["Accepted"];
             };
         };
+        /** @description The service has no lake. Code: `lake_not_configured`. */
+        LakeNotConfigured: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The organisation has no lake. Code: `lake_off`. */
+        LakeOff: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
     };
     parameters: {
         /**
@@ -3105,30 +3258,32 @@ export interface components {
          * @example true
          */
         DryRun: boolean;
-        /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+        /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
         IdempotencyKey: string;
         /** @description only records created or changed at this time or later */
         StoredSince: string;
-        /** @description also records marked as deleted; default false */
+        /** @description include records marked as deleted; default false */
         IncludeDeleted: boolean;
         /** @description the `next_cursor` of the previous page, or the id of the last record received */
         Cursor: string;
         /** @description records per page, default 100 */
         Limit: number;
-        /** @description only those with this `type` */
+        /** @description only entries with this `type` */
         Type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
         /** @description the `next_cursor` of the previous page */
         RejectionsCursor: string;
-        /** @description only those with an error of this code */
+        /** @description only rejections with an error of this code */
         Code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased";
-        /** @description only those with an error in this field */
+        /** @description only rejections with an error in this field */
         Field: string;
-        /** @description only those of this upload */
+        /** @description only rejections of this upload */
         RequestId: string;
-        /** @description only those received at this time or later */
+        /** @description only what was received at this time or later */
         From: string;
-        /** @description only those received before this time */
+        /** @description only what was received before this time */
         To: string;
+        /** @description the name of a table */
+        Table: "customers" | "shops" | "transactions" | "offers" | "branches" | "categories" | "shop_categories" | "institutes" | "courses" | "tags" | "shop_tags" | "keywords" | "shop_keywords" | "student_favourites" | "interactions";
         /** @description the id of the erasure */
         ErasureId: string;
         /** @description the id of the access request */
@@ -3136,7 +3291,7 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description names this request */
+        /** @description identifies this request */
         "X-Request-Id": string;
         /** @description seconds to wait before sending the request again */
         "Retry-After": number;
@@ -3149,9 +3304,9 @@ export interface components {
          * @example "records";used=810000;max=1000000
          */
         "Intake-Quota": string;
-        /** @description with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes` */
+        /** @description with NDJSON: where the change feed continues with later changes; send it as `after` of `/v1/changes` */
         "Changes-Cursor": string;
-        /** @description the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch */
+        /** @description the whole answer repeats the answer to the first request with this `Idempotency-Key`; absent if this request stored a batch */
         "Idempotency-Replayed": "true";
     };
     pathItems: never;
@@ -3163,7 +3318,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3212,7 +3367,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3250,7 +3405,7 @@ export interface operations {
                 shop_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3299,7 +3454,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3337,7 +3492,7 @@ export interface operations {
                 shop_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3386,7 +3541,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3422,7 +3577,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3471,7 +3626,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3509,7 +3664,7 @@ export interface operations {
                 shop_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3558,7 +3713,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3594,7 +3749,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3643,7 +3798,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3683,7 +3838,7 @@ export interface operations {
                 category_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3732,7 +3887,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3768,7 +3923,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3817,7 +3972,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3853,7 +4008,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3902,7 +4057,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3938,7 +4093,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -3987,7 +4142,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4027,7 +4182,7 @@ export interface operations {
                 tag_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -4076,7 +4231,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4112,7 +4267,7 @@ export interface operations {
             query?: {
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -4161,7 +4316,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4201,7 +4356,7 @@ export interface operations {
                 keyword_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -4250,7 +4405,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4290,7 +4445,7 @@ export interface operations {
                 shop_id?: string;
                 /** @description only records created or changed at this time or later */
                 stored_since?: components["parameters"]["StoredSince"];
-                /** @description also records marked as deleted; default false */
+                /** @description include records marked as deleted; default false */
                 include_deleted?: components["parameters"]["IncludeDeleted"];
                 /** @description the `next_cursor` of the previous page, or the id of the last record received */
                 cursor?: components["parameters"]["Cursor"];
@@ -4339,7 +4494,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4953,7 +5108,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page, or changes as they come. */
+            /** @description One page, or changes as they happen. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5019,15 +5174,15 @@ export interface operations {
     "list-requests": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: components["parameters"]["Type"];
-                /** @description only those with this status */
+                /** @description only receipts with this status */
                 status?: "200" | "207" | "400";
-                /** @description only those with this `idempotency_key` */
+                /** @description only entries with this `idempotency_key` */
                 idempotency_key?: string;
-                /** @description only those received at this time or later */
+                /** @description only what was received at this time or later */
                 from?: components["parameters"]["From"];
-                /** @description only those received before this time */
+                /** @description only what was received before this time */
                 to?: components["parameters"]["To"];
                 /** @description the `next_cursor` of the previous page */
                 cursor?: components["parameters"]["RejectionsCursor"];
@@ -5240,13 +5395,13 @@ export interface operations {
     "list-rejections": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: components["parameters"]["Type"];
-                /** @description only those with an error of this code */
+                /** @description only rejections with an error of this code */
                 code?: components["parameters"]["Code"];
-                /** @description only those with an error in this field */
+                /** @description only rejections with an error in this field */
                 field?: components["parameters"]["Field"];
-                /** @description only those of this upload */
+                /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
                 /** @description the `next_cursor` of the previous page */
                 cursor?: components["parameters"]["RejectionsCursor"];
@@ -5286,13 +5441,13 @@ export interface operations {
     "discard-rejections": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: components["parameters"]["Type"];
-                /** @description only those with an error of this code */
+                /** @description only rejections with an error of this code */
                 code?: components["parameters"]["Code"];
-                /** @description only those with an error in this field */
+                /** @description only rejections with an error in this field */
                 field?: components["parameters"]["Field"];
-                /** @description only those of this upload */
+                /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
             };
             header?: never;
@@ -5340,13 +5495,13 @@ export interface operations {
     "summarise-rejections": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: components["parameters"]["Type"];
-                /** @description only those with an error of this code */
+                /** @description only rejections with an error of this code */
                 code?: components["parameters"]["Code"];
-                /** @description only those with an error in this field */
+                /** @description only rejections with an error in this field */
                 field?: components["parameters"]["Field"];
-                /** @description only those of this upload */
+                /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
             };
             header?: never;
@@ -5382,15 +5537,15 @@ export interface operations {
     "replay-rejections": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: components["parameters"]["Type"];
-                /** @description only those with an error of this code */
+                /** @description only rejections with an error of this code */
                 code?: components["parameters"]["Code"];
-                /** @description only those with an error in this field */
+                /** @description only rejections with an error in this field */
                 field?: components["parameters"]["Field"];
-                /** @description only those of this upload */
+                /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
-                /** @description the `next_cursor` of the replay before: what that one tried is passed over */
+                /** @description the `next_cursor` of the previous replay: rejections that it tried are skipped */
                 cursor?: string;
             };
             header?: never;
@@ -5456,27 +5611,27 @@ export interface operations {
     "list-interactions": {
         parameters: {
             query?: {
-                /** @description only those with this `student_id` */
+                /** @description only entries with this `student_id` */
                 student_id?: string;
-                /** @description only those with this `user_id` */
+                /** @description only entries with this `user_id` */
                 user_id?: string;
-                /** @description only those with this `item_id` */
+                /** @description only entries with this `item_id` */
                 item_id?: string;
-                /** @description only those with this `recommendation_id` */
+                /** @description only entries with this `recommendation_id` */
                 recommendation_id?: string;
-                /** @description only those with this `interaction_type` */
+                /** @description only entries with this `interaction_type` */
                 interaction_type?: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
-                /** @description only those with this `item_type` */
+                /** @description only entries with this `item_type` */
                 item_type?: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
-                /** @description only those with this `source` */
+                /** @description only entries with this `source` */
                 source?: "SERVICE";
-                /** @description only those that happened at this time or later */
+                /** @description only interactions that happened at this time or later */
                 event_from?: string;
-                /** @description only those that happened before this time */
+                /** @description only interactions that happened before this time */
                 event_to?: string;
-                /** @description only those received at this time or later */
+                /** @description only what was received at this time or later */
                 from?: components["parameters"]["From"];
-                /** @description only those received before this time */
+                /** @description only what was received before this time */
                 to?: components["parameters"]["To"];
                 /** @description the `next_cursor` of the previous page, or the id of the last interaction received */
                 cursor?: string;
@@ -5542,7 +5697,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5612,7 +5767,7 @@ export interface operations {
                 dry_run?: components["parameters"]["DryRun"];
             };
             header?: {
-                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5786,7 +5941,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
-            /** @description The report is switched off for the organisation, as it is by default; the operator switches it on. */
+            /** @description The report is switched off for the organisation, which is the default; the operator can switch it on. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5803,6 +5958,227 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tables. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tables": [
+                     *         {
+                     *           "table": "interactions",
+                     *           "state": "following",
+                     *           "version": 118,
+                     *           "rows": 20451873,
+                     *           "bytes": 198113402,
+                     *           "files": 41,
+                     *           "as_of": "2026-03-14T09:26:53.035Z"
+                     *         }
+                     *       ],
+                     *       "notice": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Lake"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            501: components["responses"]["LakeNotConfigured"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-lake-files": {
+        parameters: {
+            query?: {
+                /** @description the `next_cursor` of the previous page */
+                cursor?: string;
+                /** @description files per page, default 1000 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the name of a table */
+                table: components["parameters"]["Table"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "table": "interactions",
+                     *       "version": 118,
+                     *       "table_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "description": "One row for each interaction.",
+                     *       "schema": "{\"type\":\"struct\",\"fields\":[{\"name\":\"interaction_id\",\"type\":\"string\",\"nullable\":true,\"metadata\":{\"comment\":\"record identifier, a UUIDv7: sorted by it, rows are in the order of receipt\"}}]}",
+                     *       "partition_columns": [
+                     *         "received_on"
+                     *       ],
+                     *       "files": [
+                     *         {
+                     *           "file_id": "c2a1f0de-3b47-4f6e-9d1c-7e5a8b90c4d2",
+                     *           "partition": {
+                     *             "received_on": "2026-03-14"
+                     *           },
+                     *           "rows": 60512,
+                     *           "bytes": 2711884,
+                     *           "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LakeFilePage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such table. Code: `lake_table_not_found`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["LakeOff"];
+            /** @description The table has changed since the first page, or the organisation was deleted. Codes: `lake_version_gone`, `organisation_deleted`. */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            501: components["responses"]["LakeNotConfigured"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "download-lake-file": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description one range of bytes, such as `bytes=1000-` */
+                Range?: string;
+                /** @description the ETag; if the file has another, the whole file is returned */
+                "If-Range"?: string;
+            };
+            path: {
+                /** @description the name of a table */
+                table: components["parameters"]["Table"];
+                /** @description the `file_id` of a file */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, with `ETag` and `Accept-Ranges`. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description The range, with `Content-Range`. */
+            206: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such file in the newest version. Codes: `lake_file_not_found`, `lake_table_not_found`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["LakeOff"];
+            410: components["responses"]["Gone"];
+            /** @description The header is not a single range of bytes within the file. Code: `range_not_satisfiable`. */
+            416: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            501: components["responses"]["LakeNotConfigured"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -6009,7 +6385,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
-            /** @description The erasure is not swept yet. Code: `erasure_not_swept`. */
+            /** @description The erasure is not swept yet, or `lake` is still `pending`. Code: `erasure_not_swept`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -18,18 +18,18 @@ export type ResourceType =
   | 'shop-keywords'
   | 'student-favourites';
 
-/** What can be uploaded. */
+/** The types that can be uploaded. */
 export type UploadType = ResourceType | 'interactions';
 
 export interface Resource {
-  /** Where it is uploaded. */
+  /** The path to upload to. */
   readonly path: string;
-  /** The field with the record's id. The id of an interaction is given by the service, so it cannot be uploaded. */
+  /** The field with the record's id. The service assigns the id of an interaction, so it cannot be uploaded. */
   readonly idField: string;
   readonly recordsPerRequestMax: number;
-  /** Everything of order 0 is uploaded before anything of order 1: the dependency table. */
+  /** Everything of order 0 is uploaded before anything of order 1, as in the dependency table. */
   readonly order: number;
-  /** Field to the type that it refers to, for those that the service checks. */
+  /** By field: the type it refers to, for references that the service checks. */
   readonly references: Readonly<Record<string, ResourceType>>;
 }
 
@@ -73,7 +73,7 @@ export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
   recommendation_id: 'uuid',
 };
 
-/** What is uploaded, per type. */
+/** The fields of an uploaded record, by record type. */
 export interface RecordOf {
   'customers': components['schemas']['Customer'];
   'transactions': components['schemas']['Transaction'];
@@ -91,7 +91,7 @@ export interface RecordOf {
   'student-favourites': components['schemas']['StudentFavourite'];
 }
 
-/** What is read back, per type: every field, null where there is no value. */
+/** The fields of a stored record, by record type. Fields without a value are null. */
 export interface StoredRecordOf {
   'customers': components['schemas']['StoredCustomer'];
   'transactions': components['schemas']['StoredTransaction'];

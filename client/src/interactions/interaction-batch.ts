@@ -6,24 +6,27 @@ export type NewInteraction = components['schemas']['NewInteraction'];
 export type Interaction = components['schemas']['Interaction'];
 
 /**
- * A recorded interaction. With a browser key the service does not show under which id it is stored, or whether a reference
- * is missing: then `interaction_id` and `created` are null.
+ * A recorded interaction. With a browser key, the service reveals neither its id nor whether a reference is missing, so
+ * `interaction_id` and `created` are null.
  */
 export type RecordedInteraction = Omit<Interaction, 'interaction_id' | 'created'> & {
   interaction_id: string | null;
   created: string | null;
 };
 
-/** Interactions that are sent together, always under the same Idempotency-Key. */
+/** Interactions that are sent together, with the same Idempotency-Key in every attempt. */
 export interface Batch {
   readonly key: string;
-  /** The JSON of each. A single one goes to another address, whose keys are apart. */
+  /**
+   * The JSON of each interaction. A single interaction is sent to a different path, for which the service keeps separate
+   * Idempotency-Keys.
+   */
   readonly parts: readonly string[];
-  /** Of the parts together. */
+  /** The total size of the parts in bytes. */
   readonly bytes: number;
-  /** When it was cut. The service remembers its key for 24 hours. */
+  /** When the batch was created. The service remembers its key for 24 hours. */
   readonly cutMs: number;
-  /** What settles the promise of each; empty for a batch of an earlier page. */
+  /** The functions that settle each interaction's promise. Empty if the batch is from an earlier page. */
   readonly settlers: readonly Settler[];
 }
 
@@ -40,7 +43,7 @@ export function bodyOf({ parts }: Batch): string {
   return parts.length === 1 ? (parts[0] as string) : `{"records":[${parts.join(',')}]}`;
 }
 
-/** Two halves, for a service with lower limits. Their keys are new, because a key belongs to one body. */
+/** Splits a batch for a service with lower limits. The halves get new keys, because a key is valid for one body only. */
 export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch, Batch] {
   const half = Math.ceil(parts.length / 2);
   const first = parts.slice(0, half);
@@ -57,7 +60,7 @@ export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch,
   ];
 }
 
-/** Gives each promise its own result. */
+/** Settles each interaction's promise with that interaction's result. */
 export function settle({ parts, settlers }: Batch, answer: unknown): void {
   if (isAccepted(answer)) {
     settleAccepted(parts, settlers, answer);
@@ -69,7 +72,7 @@ export function settle({ parts, settlers }: Batch, answer: unknown): void {
   }
   const data = dataOf(answer, parts.length);
   if (data === undefined) {
-    const error = unexpected('The batch of interactions was answered with something else');
+    const error = unexpected('The answer to the batch of interactions has an unexpected form');
     for (const { reject } of settlers) reject(error);
     return;
   }
@@ -84,10 +87,10 @@ export function settle({ parts, settlers }: Batch, answer: unknown): void {
 
 function settleOne(settler: Settler | undefined, answer: unknown): void {
   if (isObject(answer) && typeof answer.interaction_id === 'string') settler?.resolve(answer as Interaction);
-  else settler?.reject(unexpected('The interaction was answered with something else'));
+  else settler?.reject(unexpected('The answer to the interaction has an unexpected form'));
 }
 
-/** An answer to a browser key. */
+/** Settles the promises when the response is for a browser key. */
 function settleAccepted(
   parts: readonly string[],
   settlers: readonly Settler[],
@@ -114,7 +117,7 @@ interface Failure {
   readonly message: string;
 }
 
-/** The answer to a batch that is one transaction of the service; undefined if it is anything else. */
+/** Returns the data from a response with exactly one batch, or undefined for any other response. */
 function dataOf(answer: unknown, sent: number) {
   if (!isObject(answer) || !Array.isArray(answer.batches) || answer.batches.length !== 1) return undefined;
   const [batch] = answer.batches;
@@ -140,7 +143,7 @@ const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 const rejected = 'It is kept as a rejection, which can be replayed or discarded.';
 
-/** The error of one interaction in a batch, as if it had been sent alone. */
+/** Creates the error for one interaction in a batch, as if that interaction had been sent alone. */
 function failure(
   failures: readonly Failure[],
   status: 400 | 500,
@@ -157,7 +160,7 @@ function failure(
   });
 }
 
-/** The interaction as the service shows it, from what was sent and the id it got, if that is known. */
+/** Returns the interaction as the service would return it, built from the data that was sent and the id, if it is known. */
 function interactionOf(part: string, id: string | null): RecordedInteraction {
   const sent = JSON.parse(part) as Record<string, string | number | null>;
   const made: Record<string, unknown> = { interaction_id: id };
@@ -170,11 +173,11 @@ function interactionOf(part: string, id: string | null): RecordedInteraction {
   return made as RecordedInteraction;
 }
 
-/** Numbers below are seconds, from here on milliseconds. */
+/** Epoch numbers below this are seconds, and all others are milliseconds. */
 const epochSecondsEnd = 100_000_000_000;
 const dateTime = /^(.{10})t(\d\d:\d\d)(:\d\d)?(?:\.(\d+))?(?:z|([+-]\d\d):?(\d\d)?)?$/i;
 
-/** The instant of an `event_timestamp` that the service has accepted, in UTC with microseconds. */
+/** Converts a valid `event_timestamp` to a time in UTC with microseconds. */
 function eventTimeOf(sent: string | number): string {
   if (typeof sent === 'number') {
     const iso = new Date(sent < epochSecondsEnd ? sent * 1_000 : sent).toISOString();

@@ -15,26 +15,26 @@ import { KeptBatches, pageStorage } from './kept-batches.ts';
 
 interface Queued extends Settler {
   readonly interaction: NewInteraction;
-  /** Its JSON and size, once there is room for it. */
+  /** The JSON and its size. Both are set once there is room in the queue. */
   part?: string;
   bytes: number;
 }
 
 /**
- * Sends interactions, one request at a time: while one is under way, the others gather for the next. When the page is hidden,
- * which may be its end, what fits into requests that outlive the page is sent at once, and everything that has no answer is
- * kept for the next page.
+ * Sends interactions, one request at a time. While a request is pending, further interactions are collected for the next
+ * one. When the page is hidden, which may be the last event before it is closed, the queue immediately sends as much as fits
+ * into requests that outlive the page, and stores everything unanswered for the next page.
  */
 export class InteractionQueue {
   readonly #connection: Connection;
   readonly #page: Document | undefined;
   readonly #kept: KeptBatches | undefined;
   #waiting: Queued[] = [];
-  /** How many of those waiting, from the first, are serialised. */
+  /** The number of waiting interactions, counted from the front of the queue, that are serialised. */
   #admitted = 0;
-  /** Bytes of everything that is serialised and has no answer. */
+  /** The total size of all serialised interactions that have not been answered yet. */
   #bytes = 0;
-  /** In order, those under way included. */
+  /** All batches in order, including those being sent. */
   #batches: Batch[] = [];
   readonly #underWay = new Set<Batch>();
   readonly #unsettled = new Set<Settler>();
@@ -58,7 +58,7 @@ export class InteractionQueue {
   record(interaction: NewInteraction, signal?: AbortSignal): Promise<RecordedInteraction> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed)
-        throw new IntakeError('closed', 'This client was closed. Make a new one to record interactions.');
+        throw new IntakeError('closed', 'This client was closed. Create a new one to record interactions.');
       signal?.throwIfAborted();
       const abort = () => this.#withdraw(queued, signal?.reason);
       const settled = <T>(pass: (result: T) => void) => {
@@ -77,7 +77,7 @@ export class InteractionQueue {
     });
   }
 
-  /** Resolves when everything recorded so far is settled. */
+  /** Resolves when everything recorded so far is stored or has failed. */
   flush(): Promise<void> {
     if (this.#unsettled.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -93,7 +93,10 @@ export class InteractionQueue {
     globalThis.removeEventListener?.('pageshow', this.#onVisibility);
   }
 
-  /** An interaction that is part of a batch stays in it: the key belongs to the whole body. */
+  /**
+   * Removes an interaction from the queue. If it is already in a batch, it stays there, because the Idempotency-Key applies
+   * to the whole body.
+   */
   #withdraw(queued: Queued, reason: unknown): void {
     const at = this.#waiting.indexOf(queued);
     if (at >= 0) {
@@ -114,7 +117,7 @@ export class InteractionQueue {
     }
   }
 
-  /** Waits for the end of the current task, so that interactions recorded in a loop go together. */
+  /** Sends the queue at the end of the current task, so that interactions recorded in a loop are sent together. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -124,7 +127,7 @@ export class InteractionQueue {
     });
   }
 
-  /** Serialises those for which there is room. */
+  /** Serialises interactions as long as there is room. */
   #admit(bytesMax = limits.interactionBytesQueuedMax): void {
     while (this.#admitted < this.#waiting.length && this.#bytes < bytesMax) {
       const queued = this.#waiting[this.#admitted] as Queued;
@@ -155,12 +158,13 @@ export class InteractionQueue {
       void this.#send(batch);
     }
     if (!this.#isLeaving) return;
-    // Should the storage be full, those that are under way have the better chance without it.
+    // Store the batches that are being sent after all others. If the storage fills up, they are the most likely to be
+    // answered anyway.
     for (const batch of this.#batches) if (!this.#underWay.has(batch)) this.#kept?.keep(batch);
     for (const batch of this.#underWay) this.#kept?.keep(batch);
   }
 
-  /** Takes as many of those waiting as fit into a request. */
+  /** Takes as many waiting interactions as fit into one request, and makes a batch of them. */
   #cut(): Batch | undefined {
     const bytesMax = this.#page ? limits.keepaliveBytesMax : limits.bytesPerRequestMax;
     let count = 0;
@@ -197,14 +201,15 @@ export class InteractionQueue {
       const isSplit = isTooLarge(error) && batch.parts.length > 1;
       if (!isSplit) for (const { reject } of batch.settlers) reject(error);
       this.#replace(batch, ...(isSplit ? halvesOf(batch) : []));
-      // A batch of an earlier page has nobody to report to: the next page tries again, unless that would be of no use.
+      // No caller is waiting for a batch from an earlier page. Keep such a batch for the next page unless a retry cannot
+      // succeed.
       if (batch.settlers.length > 0 || isSplit || isFinal(error)) this.#kept?.forget(batch);
     }
     this.#underWay.delete(batch);
     this.#next();
   }
 
-  /** Removes a batch that has its answer; its halves take its place if it was too large. */
+  /** Removes an answered batch. If the batch was too large, its halves replace it. */
   #replace(batch: Batch, ...halves: readonly Batch[]): void {
     this.#batches.splice(this.#batches.indexOf(batch), 1, ...halves);
     if (halves.length === 0) for (const { bytes } of batch.settlers as Queued[]) this.#bytes -= bytes;
@@ -213,7 +218,7 @@ export class InteractionQueue {
   readonly #onVisibility = (event: Event): void => {
     const isHidden = this.#page?.visibilityState === 'hidden';
     this.#isLeaving = event.type === 'pagehide' || (isHidden && event.type !== 'pageshow');
-    // Requests that wait for their next attempt may have no other chance.
+    // Do not wait any longer before retrying requests, because they may not get another chance.
     if (this.#isLeaving) this.#connection.hurry();
     this.#next();
   };
@@ -221,7 +226,7 @@ export class InteractionQueue {
 
 const encoder = new TextEncoder();
 
-/** Whether another attempt, with a key that works, would be answered in the same way. */
+/** Returns whether another attempt with a valid key would get the same response. */
 function isFinal(error: unknown): boolean {
   return error instanceof IntakeError && [400, 413, 422].includes(error.status ?? 0);
 }

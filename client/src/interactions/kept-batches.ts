@@ -5,12 +5,15 @@ import type { Batch } from './interaction-batch.ts';
 const prefix = 'intake-client:';
 
 /**
- * Batches that a page could not finish, in its `localStorage`, for the next page of the same origin. Each is kept with its
- * Idempotency-Key, so a batch that was stored after all is not stored again.
+ * Batches that a page could not finish sending, kept in `localStorage` for the next page of the same origin. The
+ * Idempotency-Key is kept with each batch, so a batch that did reach the service is not stored twice.
  */
 export class KeptBatches {
   readonly #storage: Storage;
-  /** The service and the id in the API key: another key may belong to another organisation. */
+  /**
+   * The service's URL and the id of the API key. The id is included because a different key may belong to a different
+   * organisation.
+   */
   readonly #owner: string;
   readonly #kept = new Set<string>();
 
@@ -19,7 +22,10 @@ export class KeptBatches {
     this.#owner = `${origin} ${keyId}`;
   }
 
-  /** Batches of earlier pages, the oldest first. Forgets those that are too old to be sent once. */
+  /**
+   * Loads the batches that earlier pages kept, oldest first. Deletes batches that are too old to be sent without storing
+   * them twice.
+   */
   load(): Batch[] {
     const batches: Batch[] = [];
     for (const name of Object.keys(this.#storage)) {
@@ -36,14 +42,14 @@ export class KeptBatches {
     return batches.sort((one, two) => one.cutMs - two.cutMs);
   }
 
-  /** Does without those for which the storage has no room. */
+  /** Stores a batch, unless the storage has no room for it. */
   keep({ key, parts, cutMs }: Batch): void {
     if (this.#kept.has(key)) return;
     try {
       this.#storage.setItem(prefix + key, [this.#owner, cutMs, ...parts].join('\n'));
       this.#kept.add(key);
     } catch {
-      // The batch is still sent as long as the page lives.
+      // The storage has no room, but the batch is still sent as long as the page stays open.
     }
   }
 
@@ -52,7 +58,7 @@ export class KeptBatches {
   }
 }
 
-/** The storage of this page; undefined if there is no page, or it may store nothing. */
+/** Returns the page's storage, or undefined outside a page or if storage is blocked. */
 export function pageStorage(): Storage | undefined {
   try {
     return globalThis.document ? globalThis.localStorage : undefined;

@@ -1,7 +1,7 @@
-/** A file that cannot be read, or not any further. The message says what is wrong, then what to do. */
+/** Thrown if a file cannot be read, or cannot be read completely. The message states the problem, then how to fix it. */
 export class FileError extends Error {
   override readonly name = 'FileError';
-  /** One for each thing that is wrong. Kept apart, because the name of a column may have a newline in it. */
+  /** The lines of the message, one per problem. They are kept separately, because column names may contain newlines. */
   readonly lines: readonly string[];
 
   constructor(...lines: readonly string[]) {
@@ -10,10 +10,10 @@ export class FileError extends Error {
   }
 }
 
-/** An error whose message already says at which record. */
+/** An error whose message already states the record's position. */
 export class PlacedError extends FileError {}
 
-/** Adds the path to an error; several complaints become a list. */
+/** Adds the path to an error. Several problems become a list. */
 export function withPath(path: string, error: unknown): unknown {
   if (!(error instanceof FileError)) return error;
   const name = path === '-' ? 'standard input' : path;

@@ -13,16 +13,16 @@ const formats = new Map<string, FileFormat>([
   ['xlsx', 'xlsx'],
 ]);
 
-/** The format by the file's name, ignoring .gz or .zst. */
+/** Returns the format that the file name indicates, ignoring .gz and .zst. */
 export function formatOfName(fileName: string): FileFormat | undefined {
   const name = fileName.toLowerCase().replace(/\.(gz|zst)$/, '');
   return formats.get(name.slice(name.lastIndexOf('.') + 1));
 }
 
 /**
- * The type by the file's name: transactions.csv, 02-transactions_2026.csv.gz, export_shop_categories.json and
- * shopCategory.csv all name one. The longest match wins, because shop-categories contains categories. The plural wins,
- * because shop-transactions has transactions in it.
+ * Returns the type that the file name indicates. For example, transactions.csv, 02-transactions_2026.csv.gz,
+ * export_shop_categories.json and shopCategory.csv all contain the name of a type. The longest match wins, because
+ * shop-categories contains categories. A plural wins over a singular, because shop-transactions means transactions.
  */
 export function typeOfName(name: string): UploadType {
   const words = name
@@ -33,13 +33,13 @@ export function typeOfName(name: string): UploadType {
   const found = named.length > 0 ? named : namesIn(`-${words}-`, singularOf);
   const [type] = found;
   if (type !== undefined && found.length === 1) return type;
-  const what = type === undefined ? 'its name says no type' : `its name says ${found.join(' and ')}`;
+  const what = type === undefined ? 'its name contains no type' : `its name contains ${found.join(' and ')}`;
   throw new FileError(
-    `${what}; name the type with --type, or begin the name with one of ${uploadTypes.join(', ')}`,
+    `${what}; specify the type with --type, or start the name with one of ${uploadTypes.join(', ')}`,
   );
 }
 
-/** The types that the words name, without those that are only a part of another. */
+/** Returns the types whose names occur in the file name, without those that are only part of another match. */
 function namesIn(words: string, nameOf: (type: UploadType) => string): UploadType[] {
   const isNamed = (name: string) =>
     words.includes(`-${name}-`) || words.includes(`-${name.replace('-', '')}-`);

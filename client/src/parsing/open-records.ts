@@ -1,4 +1,5 @@
-// parsing/: from the bytes of a file to checked records. Imports nothing of Node, so that the console checks files too.
+// The parsing/ folder turns a file's bytes into checked records. It imports nothing from Node, so that the console can use
+// it as well.
 
 import type { UploadType } from '../generated/resources.ts';
 import type { ColumnPlan } from './columns/plan-columns.ts';
@@ -9,7 +10,7 @@ import { openCsv } from './text/read-csv.ts';
 import { readJsonArray, readNdjson } from './text/read-json.ts';
 import type { TextSource } from './text/text-source.ts';
 
-/** Reads the header of a text file. Without a format, the first characters say it. */
+/** Opens a text file and reads its header. If no format is given, it is detected from the first characters. */
 export async function openRecords(
   source: TextSource,
   format: FileFormat | undefined,
@@ -34,7 +35,7 @@ export function columnsOf({ columns, key, ignored }: ColumnPlan) {
   return { ignoredColumns: ignored, columnOf: (field: string) => names.get(field) ?? null };
 }
 
-/** Standard input has no name, so its format is detected by its first characters. */
+/** Detects the format of standard input, which has no file name, from its first characters. */
 async function sniff(text: TextSource): Promise<{ format: FileFormat; text: TextSource }> {
   let first: string | undefined = await text.next();
   const start = first?.trimStart() ?? '';

@@ -5,15 +5,18 @@ import type { FileFormat } from './file-name.ts';
 export interface FileRecord {
   /** The record to upload. */
   readonly record: Record<string, unknown>;
-  /** Line (CSV, NDJSON), row (.xlsx) or number (JSON, Parquet) of the record in its file, from 1, headers included. */
+  /**
+   * The record's position in its file, counting from 1 and including headers. It is a line (CSV, NDJSON), a row (.xlsx) or a
+   * record number (JSON, Parquet).
+   */
   readonly line: number;
-  /** The original CSV row, for the file of failed records; undefined for other formats. */
+  /** The cells of the original CSV row, for the file of failed records. Undefined for other formats. */
   readonly cells?: readonly string[];
-  /** The keys from which its references were derived, by field; undefined for CSV, whose cells have them. */
+  /** The keys from which the record's references were derived, by field. Undefined for CSV, whose cells contain the keys. */
   readonly keys?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A record that cannot be read or converted: one per record, however many of its cells are wrong. */
+/** A record that cannot be read or converted. There is one failure per record, no matter how many of its cells are wrong. */
 export interface FileFailure {
   readonly line: number;
   readonly problems: readonly Problem[];
@@ -26,7 +29,7 @@ export interface FileChunk {
   readonly failures: readonly FileFailure[];
 }
 
-/** A file with columns that is not a text. */
+/** A spreadsheet or Parquet file. */
 export interface OpenedTable {
   readonly bytes: number;
   bytesRead(): number;
@@ -36,37 +39,40 @@ export interface OpenedTable {
   close(): Promise<void>;
 }
 
-/** The records of a file, wherever its bytes come from. */
+/** A file's records. The file's bytes may come from any source. */
 export interface OpenedRecords {
   readonly type: UploadType;
   readonly format: FileFormat;
-  /** The header of a CSV or a sheet, or the columns of Parquet. */
+  /** A CSV file's or sheet's header, or a Parquet file's columns. */
   readonly header?: readonly string[];
-  /** The separator between the cells of a CSV. */
+  /** A CSV file's cell separator. */
   readonly separator?: string;
-  /** Columns that are no field of the type and are not sent. */
+  /** The columns that do not match a field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
-  /** Which column a field is read from; null if none. */
+  /** Returns the column that a field is read from, or null if the file has no such column. */
   columnOf(field: string): string | null;
-  /** The encoding, if it is not UTF-8 and nobody named it; known once such a character has been read. */
+  /**
+   * Returns the detected encoding if it is not UTF-8 and was not specified. It is unknown until a non-ASCII character has
+   * been read.
+   */
   detectedEncoding(): string | undefined;
-  /** The records, some hundreds at a time. Can be called once. Throws if the file cannot be read any further. */
+  /** Yields the records, a few hundred at a time. Can be called only once. Throws if the rest of the file cannot be read. */
   chunks(): AsyncIterable<FileChunk>;
 }
 
 export interface OpenedFile extends OpenedRecords {
   readonly path: string;
-  /** Size on disk, undefined for standard input, and how much has been read, for progress. */
+  /** The size on disk (undefined for standard input) and the number of bytes read, for showing the progress. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** For a file that is not read. */
+  /** Closes the file if its records are not read. */
   close(): Promise<void>;
 }
 
 export interface FileOptions extends PlanOptions {
   readonly type?: UploadType | undefined;
-  /** The encoding of a text file; detected if undefined. */
+  /** A text file's encoding. If undefined, the encoding is detected. */
   readonly encoding?: string | undefined;
-  /** How many records, failures included, are skipped at the start. */
+  /** The number of records to skip at the start, counting records that failed. */
   readonly skipRecords?: number | undefined;
 }

@@ -7,16 +7,16 @@ import { wait } from '../wait.ts';
 import { BrokenStream, parsedLine, readLines } from './read-lines.ts';
 
 export interface ChangesOptions {
-  /** The cursor of the last change that was read. Default: the oldest change that the service keeps. */
+  /** The cursor of the last change that was read. Default: start with the oldest change that the service keeps. */
   readonly after?: string;
-  /** Only changes of these types. Default: all, which needs a key that may read interactions. */
+  /** The types whose changes are read. Default: all types, which requires a key with permission to read interactions. */
   readonly types?: readonly UploadType[];
   readonly signal?: AbortSignal;
 }
 
 /**
- * A record that was created or changed, as it is now; or that everything of a type that was received before a time has expired;
- * or, while nothing changes, the cursor alone.
+ * One of three events: a created or changed record in its current version, the expiry of all records of a type that were
+ * received before a given time, or, while nothing changes, only the cursor.
  */
 export type ChangeEvent =
   | (components['schemas']['Change'] & { readonly expired_before?: never })
@@ -24,8 +24,8 @@ export type ChangeEvent =
   | { readonly cursor: string; readonly type?: never };
 
 /**
- * Follows the change feed. The service ends a stream after some minutes, and networks end it earlier: the next one
- * continues after the last cursor. Fails if nothing was read for as long as requests are retried.
+ * Follows the change feed. The service ends each stream after some minutes, and networks may end it earlier. The next stream
+ * continues after the last cursor. Fails if nothing could be read for the connection's `retryForMs`.
  */
 export async function* readChanges(
   connection: Connection,
@@ -54,7 +54,8 @@ export async function* readChanges(
         cursor = event.cursor;
         attempt = 0;
         readMs = Date.now();
-        // Starts when the caller asks for the next one: a caller may take its time.
+        // The timer starts when the caller requests the next event, because processing an event may take the caller a long
+        // time.
         timer = listen();
       }
     } catch (error) {

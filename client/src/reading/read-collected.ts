@@ -2,7 +2,7 @@ import type { Connection } from '../connection.ts';
 import { IntakeError, unexpected } from '../errors.ts';
 import { BrokenStream, parsedLine, readLines } from './read-lines.ts';
 
-/** Something that is stored about a person. */
+/** A stored record about a person. */
 export interface CollectedRecord {
   /** A record type, `interactions`, `rejections`, `receipts` or `idempotency-keys`. */
   readonly type: string;
@@ -10,7 +10,7 @@ export interface CollectedRecord {
   readonly record: Readonly<Record<string, unknown>>;
 }
 
-/** Reads what was collected for an access request, as one stream. */
+/** Reads an access request's collected records as one stream. */
 export async function* readCollected(
   connection: Connection,
   accessRequestId: string,
@@ -19,7 +19,7 @@ export async function* readCollected(
   for await (const { collected } of readCollectedLines(connection, accessRequestId, signal)) yield collected;
 }
 
-/** The same with each line as it was sent: parsing changes numbers that JavaScript cannot hold. */
+/** Yields each line exactly as it was sent, because parsing changes numbers that JavaScript cannot represent. */
 export async function* readCollectedLines(
   connection: Connection,
   accessRequestId: string,

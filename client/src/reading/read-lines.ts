@@ -1,10 +1,10 @@
 import { isObject, unexpected } from '../errors.ts';
 import { limits } from '../limits.ts';
 
-/** A stream that ended before its time: the next one continues after the last complete line. */
+/** Thrown if a stream ends early. The next stream continues after the last complete line. */
 export class BrokenStream extends Error {}
 
-/** Yields complete lines only. */
+/** Yields a stream's complete lines. */
 export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = stream.getReader();
   const decoder = new TextDecoder();
@@ -33,7 +33,7 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
   }
 }
 
-/** The object of a line, or undefined. */
+/** Parses a line. Returns undefined if the line is not a JSON object. */
 export function parsedLine(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line);

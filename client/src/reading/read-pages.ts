@@ -7,14 +7,19 @@ interface Paged {
   readonly next_cursor?: string | null;
 }
 
-/** Asks again with each `next_cursor`, until there is none. An answer that `isBusy` may repeat the cursor a few times. */
+/**
+ * Yields the response for each page and follows `next_cursor` to the last page. If `isBusy` is true for a response that repeats
+ * the cursor, the request is sent again, up to a few times.
+ */
 export async function* readAnswers<A extends Paged>(
   connection: Connection,
   call: Call,
   isBusy: (answer: A) => boolean = () => false,
 ): AsyncGenerator<A> {
   let cursor: string | undefined;
-  /** Brent's algorithm: a cycle of cursors, however long, comes back to one that is kept from earlier. */
+  /**
+   * Detects cycles with Brent's algorithm: any cycle of cursors eventually returns to a cursor that was remembered earlier.
+   */
   let kept: string | undefined;
   for (let answers = 1, waits = 0; ; ) {
     const query = { ...call.query, ...(cursor !== undefined && { cursor }) };
@@ -36,7 +41,7 @@ export async function* readAnswers<A extends Paged>(
 
 function replayRunning(): IntakeError {
   const message =
-    'Another replay of this type is running, and this one does not get its turn. Start it again when the other has ended.';
+    'Another replay of this type is still running. Start this one again when the other has ended.';
   return new IntakeError('replay_running', message);
 }
 
@@ -54,7 +59,10 @@ export async function* readPages<Item>(
   }
 }
 
-/** `isItem` checks what an item has inside; its other members are only shown or passed on. */
+/**
+ * Returns the list in a response. `isItem` checks the properties that this library uses. All other properties are only
+ * displayed or passed to the caller.
+ */
 export function listIn<Item>(
   answer: object,
   member: string,

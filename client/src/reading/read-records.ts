@@ -4,7 +4,7 @@ import { type ResourceType, resources, type StoredRecordOf } from '../generated/
 import type { Interaction } from '../interactions/interaction-batch.ts';
 import { BrokenStream, parsedLine, readLines } from './read-lines.ts';
 
-/** Reads every record of a type, in the order of the ids. */
+/** Reads every record of a type, ordered by id. */
 export function readRecords<T extends ResourceType>(
   connection: Connection,
   type: T,
@@ -15,7 +15,7 @@ export function readRecords<T extends ResourceType>(
   return readStream(connection, source, query, signal);
 }
 
-/** Reads every interaction, the newest received first, which is the order of the ids backwards. */
+/** Reads every interaction, sorted by id in descending order, so that the most recently received interaction comes first. */
 export function readInteractions(
   connection: Connection,
   query: object,
@@ -31,7 +31,7 @@ interface Source {
   readonly isDescending: boolean;
 }
 
-/** Reads one NDJSON stream. If the connection breaks, it resumes after the last complete line. */
+/** Reads a list as an NDJSON stream. If the connection breaks, the stream resumes after the last complete line. */
 async function* readStream<R>(
   connection: Connection,
   { path, idField, isDescending }: Source,
@@ -52,7 +52,7 @@ async function* readStream<R>(
         const record = parsedLine(line);
         const id = record?.[idField];
         if (typeof id !== 'string') throw unexpected('The export has a line that is not a record');
-        // The order also ends an export that repeats itself.
+        // Checking the order also stops an export that keeps repeating records.
         if (cursor !== undefined && (isDescending ? id >= cursor : id <= cursor))
           throw unexpected('The export is not in the order of the ids');
         yield record as R;

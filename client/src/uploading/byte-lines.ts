@@ -1,10 +1,10 @@
 const encoder = new TextEncoder();
-// A byte order mark counts as a character of the record.
+// `ignoreBOM` keeps a byte order mark in the text, because it is part of the record.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * Texts in one buffer, with a separator byte between them. The garbage collector would have to move thousands of
- * strings, which took more CPU than all the rest of an upload.
+ * Strings in one buffer, with a separator byte between them. When thousands of separate strings were kept, garbage
+ * collection cost more CPU time than the rest of the upload.
  */
 export class ByteLines {
   readonly #separator: number;
@@ -38,7 +38,7 @@ export class ByteLines {
     return decoder.decode(this.between(index, index + 1));
   }
 
-  /** The texts from `from` to before `to`, with the separators between them. */
+  /** Returns the strings from `from` up to but not including `to`, with separators between them. */
   between(from: number, to: number): Uint8Array<ArrayBuffer> {
     const end = to < this.#starts.length ? (this.#starts[to] as number) - 1 : this.#length;
     return this.#bytes.subarray(this.#starts[from], end);

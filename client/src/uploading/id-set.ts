@@ -1,9 +1,9 @@
-/** An entry is the two halves of a hash and the batch number from 1; 0 marks an empty slot. */
+/** An entry consists of the two halves of a hash and the batch number, which starts at 1 because 0 marks an empty slot. */
 const entrySize = 3;
 
 /**
- * The ids of a request, each with its batch, as 64-bit hashes in one array. A map of strings took a fifth of an
- * upload's CPU, most of it for garbage collection. A hash collision only causes a wait or a shorter request.
+ * The ids in a request and their batches, stored as 64-bit hashes in one array. A map of strings took a fifth of an upload's
+ * CPU time, mostly for garbage collection. A hash collision causes only a wait or a shorter request.
  */
 export class IdSet {
   #entries = new Int32Array(1_024 * entrySize);
@@ -21,7 +21,7 @@ export class IdSet {
     this.#put(low, high, batch + 1);
   }
 
-  /** Whether the two have an id in common. */
+  /** Returns whether the two sets have an id in common. */
   meets(other: IdSet): boolean {
     for (let at = 0; at < this.#entries.length; at += entrySize) {
       if (this.#entries[at + 2] === 0) continue;
@@ -39,7 +39,7 @@ export class IdSet {
     this.#entries[at + 2] = batch;
   }
 
-  /** The index of the hash, or of the slot for it. */
+  /** Returns the index of the hash, or of the free slot for it. */
   #find(one: number, two: number): number {
     const entries = this.#entries;
     const last = entries.length / entrySize - 1;
@@ -63,7 +63,7 @@ export class IdSet {
 let low = 0;
 let high = 0;
 
-/** FNV-1a, and a second hash with another prime; ids are case-insensitive. */
+/** Hashes an id with FNV-1a, and a second time with a different prime. Ids are case-insensitive. */
 function hash(id: string): void {
   let one = 0x811c9dc5;
   let two = 0x1b873593;

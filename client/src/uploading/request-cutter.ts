@@ -3,23 +3,23 @@ import { limits } from '../limits.ts';
 import { ByteLines } from './byte-lines.ts';
 import { IdSet } from './id-set.ts';
 
-/** The records of one request. `I` is how the caller identifies a record. */
+/** One request's records. `I` is the type that the caller uses to identify a record. */
 export interface Cut<I> {
-  /** The index of its first record among all, and of the one after its last. */
+  /** The index of the request's first record within the upload, and the index after its last record. */
   readonly first: number;
   readonly end: number;
   readonly items: readonly I[];
-  /** The JSON of each item. */
+  /** The JSON of each record. */
   readonly parts: ByteLines;
-  /** How many of its records are not sent. */
+  /** The number of the request's records that are not sent. */
   readonly skipped: number;
-  /** Every id in it, with its batch number. */
+  /** The ids of the request's records, with their batch numbers. */
   readonly ids: IdSet;
 }
 
 /**
- * Cuts records into requests within the service's limits. The cuts are deterministic: the same records are always cut
- * in the same way.
+ * Splits records into requests that respect the service's limits. The split is deterministic: the same records always result
+ * in the same requests.
  */
 export class RequestCutter<I> {
   readonly #idField: string;
@@ -29,7 +29,7 @@ export class RequestCutter<I> {
   #items: I[] = [];
   #parts = new ByteLines(',');
   #skipped = 0;
-  /** Bytes that the caller keeps for these records. */
+  /** The number of bytes that the caller keeps in memory for these records. */
   #keptBytes = 0;
   #ids = new IdSet();
 
@@ -45,8 +45,8 @@ export class RequestCutter<I> {
   }
 
   /**
-   * Adds a record, for which the caller keeps `keptBytes` until it is answered. Returns the previous request if it is
-   * now complete.
+   * Adds a record, for which the caller keeps `keptBytes` in memory until the record is answered. Returns the previous
+   * request if it is now complete.
    */
   add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
     const json = JSON.stringify(record) ?? 'null';
@@ -64,7 +64,7 @@ export class RequestCutter<I> {
     return typeof given === 'string' ? given : undefined;
   }
 
-  /** Counts a record that is not sent. */
+  /** Counts a record that is not sent. Returns the previous request if it is now complete. */
   skip(keptBytes = 0): Cut<I> | undefined {
     const fits = this.#skipped < this.#recordsMax && this.#hasRoom(keptBytes);
     const complete = fits ? undefined : this.take();
@@ -73,7 +73,7 @@ export class RequestCutter<I> {
     return complete;
   }
 
-  /** Takes the current request; undefined if it is empty. */
+  /** Returns the current request and starts a new one. Returns undefined if the current request is empty. */
   take(): Cut<I> | undefined {
     const count = this.#items.length + this.#skipped;
     if (count === 0) return undefined;
@@ -95,7 +95,7 @@ export class RequestCutter<I> {
     return cut;
   }
 
-  /** There is always room for one record. */
+  /** Returns whether the current request has room for this many bytes. An empty request always has room for one record. */
   #hasRoom(bytes: number): boolean {
     const all = this.#parts.byteLength + this.#keptBytes;
     return all === 0 || all + bytes <= this.#bytesMax;
@@ -106,8 +106,9 @@ export class RequestCutter<I> {
   }
 
   /**
-   * An id may be repeated within a batch, which is stored as a whole, but not in a later batch: if only the earlier
-   * batch had to be retried, the earlier record would replace the later one.
+   * Returns whether a record fits into the current request. An id may be repeated within a batch, which is stored
+   * atomically, but not in a later batch. If only the earlier batch had to be retried, the earlier record would overwrite
+   * the later one.
    */
   #fits(json: string, id: string | undefined, keptBytes: number): boolean {
     if (!this.#hasRoom(json.length + keptBytes)) return false;

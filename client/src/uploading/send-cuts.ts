@@ -11,7 +11,7 @@ type UploadAnswer = components['schemas']['UploadAnswer'];
 export type Counts = components['schemas']['Counts'];
 export type Warning = components['schemas']['Warning'];
 
-/** What is wrong with a record: one entry for each bad field, up to five. */
+/** A problem with one field of a record. At most five are reported per record. */
 export interface RecordProblem {
   readonly field: string | null;
   readonly code: components['schemas']['RecordError']['code'];
@@ -19,10 +19,13 @@ export interface RecordProblem {
 }
 
 export interface Outcome {
-  /** Empty if nothing was sent, several if the request had to be split. */
+  /**
+   * The ids of the requests that were sent. The list is empty if nothing was sent, and has several ids if the request had to
+   * be split.
+   */
   readonly requestIds: readonly string[];
   readonly counts: Counts;
-  /** In the order of the records; `index` counts from 0 in the request. */
+  /** The failed records in their original order. `index` counts from 0 within the request. */
   readonly failed: readonly { readonly index: number; readonly problems: readonly RecordProblem[] }[];
   readonly warnings: readonly Warning[];
 }
@@ -30,19 +33,22 @@ export interface Outcome {
 export interface SendOptions {
   /** The prefix of every Idempotency-Key. */
   readonly key: string;
-  /** Called with the answer of each request, in the order sent. */
+  /** Called with a promise for each response, in the order in which the requests are sent. */
   readonly onSend?: ((answer: Promise<unknown>) => void) | undefined;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** The time in ms since 1970 after which a request is not sent again: the service may have forgotten its key. */
+  /**
+   * Returns the time (ms since 1970) after which a request is not sent again, because the service may have forgotten its
+   * key.
+   */
   readonly resendUntilMs?: ((first: number) => number) | undefined;
 }
 
 export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
 
 /**
- * Sends several requests at once and yields their outcomes in order. Records with the same id take effect in the order
- * sent: a request waits for those under way that share an id with it.
+ * Sends several requests concurrently and yields their outcomes in order. Records with the same id take effect in the order
+ * in which they are sent, because a request waits for all pending requests that share an id with it.
  */
 export async function* sendCuts<C extends Cut<unknown>>(
   connection: Connection,
@@ -57,7 +63,8 @@ export async function* sendCuts<C extends Cut<unknown>>(
     const { cut, settled } = underWay.shift() as (typeof underWay)[number];
     const result = await settled;
     if (result.status === 'rejected') {
-      // One process may know of a revoked key before another: the other answers show whether anything is stored.
+      // One service process may learn of a revoked key before another, so wait for the other responses to find out whether
+      // anything was stored.
       const others = Promise.all(underWay.map((one) => one.settled));
       if (isRefusal(result.reason)) await Promise.race([others, wait(limits.refusalWaitMs, signal)]);
       throw result.reason;
@@ -73,7 +80,7 @@ export async function* sendCuts<C extends Cut<unknown>>(
         yield await first();
       }
       const sending = sendCut(connection, type, cut, { ...options, signal });
-      // allSettled: a request that fails while another is awaited must not be an unhandled rejection.
+      // Use `allSettled`, because a request that fails while another is awaited must not cause an unhandled rejection.
       underWay.push({ cut, settled: Promise.allSettled([sending]).then(([result]) => result) });
     }
     while (underWay.length > 0) yield await first();
@@ -157,7 +164,7 @@ function joined(one: Outcome, two: Outcome, offset: number): Outcome {
 }
 
 function outcomeOf(answer: UploadAnswer, sent: number): Outcome {
-  if (!isUploadAnswer(answer, sent)) throw unexpected('The upload was answered with something else');
+  if (!isUploadAnswer(answer, sent)) throw unexpected('The answer to the upload has an unexpected form');
   const { request_id, batches } = answer;
   const failed = new Map<number, RecordProblem[]>();
   for (const { data } of batches) {
@@ -175,7 +182,9 @@ function outcomeOf(answer: UploadAnswer, sent: number): Outcome {
   };
 }
 
-/** Counts are added up and indexes are looked up, so both have to be what they seem. */
+/**
+ * Returns whether a response is valid. Its counts are added up and its indexes are used for lookups, so both must be valid.
+ */
 function isUploadAnswer({ batches }: UploadAnswer, sent: number): boolean {
   return (
     haveCounts(batches) &&
@@ -189,7 +198,7 @@ function isUploadAnswer({ batches }: UploadAnswer, sent: number): boolean {
   );
 }
 
-/** Whether these are the batches of an answer, with the counts of each. */
+/** Returns whether all batches have valid counts. */
 export function haveCounts(batches: readonly { readonly data: { readonly counts: Counts } }[]): boolean {
   return (
     Array.isArray(batches) &&

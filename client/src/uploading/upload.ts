@@ -7,36 +7,36 @@ import { addCounts, type Counts, noCounts, type RecordProblem, sendCuts, type Wa
 
 export type Records<R> = Iterable<R> | AsyncIterable<R>;
 
-/** What is uploaded, per type. */
+/** The fields of an uploaded record or interaction, by type. */
 export interface UploadedOf extends RecordOf {
   interactions: NewInteraction;
 }
 
 export interface UploadOptions {
-  /** Check everything and store nothing. */
+  /** Check everything but store nothing. */
   readonly dryRun?: boolean;
   /**
-   * Names the whole upload. The same records again under the same name, within 24 hours, are answered as they were the
-   * first time. Default: a new name each time.
+   * The name of the whole upload. Uploading the same records with the same name within 24 hours returns the first result
+   * again. Default: a new name each time.
    */
   readonly name?: string;
   readonly signal?: AbortSignal;
 }
 
 export interface FailedRecord<R> {
-  /** Position among the records given, from 0. */
+  /** The record's position in the input, from 0. */
   readonly index: number;
-  /** The record as it was given. */
+  /** The record as passed by the caller. */
   readonly record: R;
   readonly problems: readonly RecordProblem[];
 }
 
-/** One request that has been answered. */
+/** The outcome of one request. */
 export interface UploadStep<R> {
   readonly requestIds: readonly string[];
-  /** Since the upload began. */
+  /** The counts since the upload started. */
   readonly counts: Counts;
-  /** Of this request. */
+  /** The failed records in this request. */
   readonly failed: readonly FailedRecord<R>[];
   readonly warnings: readonly Warning[];
 }
@@ -47,8 +47,8 @@ export interface UploadResult<R> {
 }
 
 /**
- * An upload, not begun. Iterate over it to see each request as it is answered, in order, with the records that failed;
- * or call `finish()`. Either throws when a request fails as a whole, and what was answered before stays stored.
+ * An upload that has not started. Iterate over it to get the outcome of each request, in order, or call `finish()`. Both
+ * throw if a request fails as a whole; records from earlier requests stay stored.
  */
 export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<UploadedOf[T]>> {
   readonly #connection: Connection;
@@ -57,7 +57,7 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
   readonly #options: UploadOptions;
 
   constructor(connection: Connection, type: T, records: Records<UploadedOf[T]>, options: UploadOptions) {
-    // A wrong type fails here, where the mistake is, and not when the first request is sent.
+    // An invalid type should fail here, where the mistake is, rather than when the first request is sent.
     if (type !== 'interactions') checkedType(type);
     this.#connection = connection;
     this.#type = type;
@@ -81,7 +81,7 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     }
   }
 
-  /** Uploads everything. Keeps every failed record; where there may be millions of them, iterate instead. */
+  /** Uploads everything and returns every failed record. If there may be millions of them, iterate instead. */
   async finish(): Promise<UploadResult<UploadedOf[T]>> {
     let counts = noCounts;
     const failed: FailedRecord<UploadedOf[T]>[] = [];
@@ -95,7 +95,7 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
 
 async function* cutsOf<R>(type: UploadType, records: Records<R>): AsyncGenerator<Cut<R>> {
   const cutter = new RequestCutter<R>(type);
-  // Awaiting each record of an array would cost more than everything else.
+  // Avoid awaiting each record in an array, which would cost more time than everything else.
   if (Symbol.asyncIterator in records) {
     for await (const record of records) {
       const cut = cutter.add(record, record);

@@ -3,7 +3,7 @@ import type { FileOptions } from '../../src/parsing/opened-file.ts';
 import { dateReader } from '../../src/parsing/values/date-format.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
-/** A transaction of which one column is as said. */
+/** Reads a transaction with this cell in the given column. */
 function transaction(column: string, cell: string, options: FileOptions = {}) {
   const cells: Record<string, string> = {
     transaction_id: ids.transaction,
@@ -22,7 +22,7 @@ async function read(column: string, cell: string, options: FileOptions = {}) {
   return sent.length === 1 ? sent[0]![column] : failures[0]!.problems[0]!.code;
 }
 
-describe('a cell becomes what its field is', () => {
+describe('a cell becomes the type of its field', () => {
   it('a number', async () => {
     expect(await read('amount', '22.49')).toBe(22.49);
     expect(await read('amount', ' 1e3 ')).toBe(1_000);
@@ -31,7 +31,7 @@ describe('a cell becomes what its field is', () => {
       expect(await read('amount', cell), cell).toBe('wrong_type');
   });
 
-  it('a number with a decimal comma, if that is asked for', async () => {
+  it('a number with a decimal comma, if requested', async () => {
     const options = { decimalComma: true };
     const good = {
       '22,49': 22.49,
@@ -43,12 +43,12 @@ describe('a cell becomes what its field is', () => {
     };
     for (const [cell, number] of Object.entries(good))
       expect(await read('amount', cell, options), cell).toBe(number);
-    // A point that separates no three digits is a decimal point, and guessing would make 125 of it.
+    // A point that does not separate groups of three digits may be a decimal point. Ignoring it would turn 12.5 into 125.
     for (const cell of ['12.5', '1.23,4', '1,2,3', '1,5 €'])
       expect(await read('amount', cell, options)).toBe('wrong_type');
   });
 
-  it('a number with separators between thousands, if that is asked for', async () => {
+  it('a number with separators between thousands, if requested', async () => {
     const options = { thousands: true };
     const good = {
       '1,234.50': 1234.5,
@@ -71,7 +71,7 @@ describe('a cell becomes what its field is', () => {
     expect(await read('is_deleted', '2')).toBe('wrong_type');
   });
 
-  it('a date or a date-time in ISO 8601, also as databases and spreadsheets write it', async () => {
+  it('a date or a date-time in ISO 8601, also in the forms of databases and spreadsheets', async () => {
     expect(await read('created', '2026-03-14T09:26:53.589793+01:00')).toBe(
       '2026-03-14T09:26:53.589793+01:00',
     );
@@ -83,7 +83,7 @@ describe('a cell becomes what its field is', () => {
     expect((await readAll(makeFile('customers.csv', customers))).sent[0]!.birthdate).toBe('2004-02-29');
   });
 
-  it('nothing where it is empty or has only spaces, but text is kept as it is', async () => {
+  it('nothing if it is empty or has only spaces, but text is kept unchanged', async () => {
     for (const column of ['student_id', 'source', 'discount_value', 'created', 'is_deleted'])
       expect((await transaction(column, '')).sent[0]).not.toHaveProperty(column);
     for (const column of ['student_id', 'discount_value', 'created', 'is_deleted'])
@@ -92,7 +92,7 @@ describe('a cell becomes what its field is', () => {
     expect(await read('shop_id', ` ${ids.shop} `)).toBe(ids.shop);
   });
 
-  it('or a failure that names line and column of every bad cell', async () => {
+  it('or a failure with line and column of every bad cell', async () => {
     const header = 'transaction_id,shop_id,region,savings,amount,Made';
     const path = makeFile(
       'transactions.csv',
@@ -161,7 +161,7 @@ describe('--date-format', () => {
     expect(dateReader(format)(cell, 'date-time')).toBeFalsy();
   });
 
-  it('reads ISO 8601 beside its own form, and fails a cell of neither', async () => {
+  it('reads ISO 8601 in addition to its own form, and fails a cell of neither', async () => {
     expect(await read('created', '2026-03-14T09:26:53Z', { dateFormat: 'dd/MM/yyyy' })).toBe(
       '2026-03-14T09:26:53Z',
     );
@@ -170,14 +170,14 @@ describe('--date-format', () => {
     expect(await read('created', '2026-03-14T09:26:53Z', iso)).toBe('2026-03-14T09:26:53Z');
   });
 
-  it('is not overruled by ISO 8601', async () => {
+  it('takes precedence over ISO 8601', async () => {
     expect(await read('created', '2026-03-04', { dateFormat: 'yyyy-dd-MM' })).toBe('2026-04-03T00:00:00Z');
     expect(await read('created', '2026-03-14', { dateFormat: 'yyyy-dd-MM' })).toBe('invalid_format');
   });
 
-  it('says what is wrong with a format', () => {
-    expect(() => dateReader('dd/MM/yy')).toThrow('a year of two digits names no century');
-    expect(() => dateReader('DD/MM/yyyy')).toThrow('"DD" means nothing in it');
+  it('explains what is wrong with a format', () => {
+    expect(() => dateReader('dd/MM/yy')).toThrow('a two-digit year has no century');
+    expect(() => dateReader('DD/MM/yyyy')).toThrow('"DD" is not part of a date format');
     expect(() => dateReader('MM/yyyy')).toThrow('needs a year, a month and a day');
   });
 });

@@ -11,7 +11,7 @@ const described = {
   interactions: { fields: interaction, example: interactionExample },
 };
 
-/** What the service itself would answer. */
+/** Returns the service's own check, for comparison. */
 function serverCheckOf(type: UploadType) {
   const fields = Object.keys(described[type].fields);
   const check = makeCheck(described[type].fields);
@@ -80,7 +80,7 @@ const value = fc.oneof(
 );
 
 describe('the check of records without the service', () => {
-  it.each(uploadTypes)('of %s finds what the service finds: the same fields, the same codes', (type) => {
+  it.each(uploadTypes)('of %s finds the same as the service: the same fields, the same codes', (type) => {
     const check = checkerOf(type);
     const serverCheck = serverCheckOf(type);
     const { fields, example } = described[type];
@@ -97,7 +97,7 @@ describe('the check of records without the service', () => {
     );
   });
 
-  it('says what to do', () => {
+  it('explains what to do', () => {
     const problems = checkerOf('branches')({
       branch_id: 'B1',
       name: 'x',

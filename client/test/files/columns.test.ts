@@ -7,7 +7,7 @@ import { ids, makeFile, readAll } from './support.ts';
 const row = `${ids.transaction},${ids.shop},GB,1,2`;
 
 describe('the columns of a file', () => {
-  it('that nearly match a field stop the file with what to add', async () => {
+  it('that nearly match a field stop the file with a suggestion', async () => {
     const path = makeFile('transactions.csv', `transaction_id,Shop ID,region,Saving,amount\n${row}\n`);
     await expect(openFile(path, {})).rejects.toThrow(
       [
@@ -38,7 +38,7 @@ describe('the columns of a file', () => {
     expect(suggestField(column, 'transactions', new Set())).toBe(field);
   });
 
-  it('that resemble no field are left out and listed, and so are those mapped to nothing', async () => {
+  it('that resemble no field are left out and listed, and so are columns mapped to nothing', async () => {
     const path = makeFile(
       'transactions.csv',
       `transaction_id,shop_id,region,savings,amount,till,Created,constructor\n${row},7,never,x\n`,
@@ -48,7 +48,7 @@ describe('the columns of a file', () => {
     expect(Object.keys(sent[0]!)).toEqual(['transaction_id', 'shop_id', 'region', 'savings', 'amount']);
   });
 
-  it('can be asked for by field, to name the column that the service complains about', async () => {
+  it('can be looked up by field, to name the column in the service’s errors', async () => {
     const path = makeFile('transactions.csv', `Receipt,Shop ID,region,savings,amount\n${row}\n`);
     const file = await openFile(path, { map: { 'Shop ID': 'shop_id' }, idFrom: ['Receipt'] });
     expect(['shop_id', 'amount', 'transaction_id', 'source'].map((field) => file.columnOf(field))).toEqual([
@@ -59,10 +59,10 @@ describe('the columns of a file', () => {
     ]);
   });
 
-  it('must include every field that a record needs', async () => {
+  it('must include every required field', async () => {
     const path = makeFile('transactions.csv', `shop_id,region,savings\n${ids.shop},GB,1\n`);
     await expect(openFile(path, {})).rejects.toThrow(
-      /no column is transaction_id, .*--id-from.*\n.*no column is amount/,
+      /no column matches transaction_id, .*--id-from.*\n.*no column matches amount/,
     );
   });
 
@@ -72,7 +72,7 @@ describe('the columns of a file', () => {
       `transaction_id,shop_id,Shop,region,savings,amount\n${row},1\n`,
     );
     await expect(openFile(path, { map: { Shop: 'shop_id' } })).rejects.toThrow(
-      `the columns "shop_id" and "Shop" are both shop_id; leave one out with --map 'Shop='`,
+      `the columns "shop_id" and "Shop" both match shop_id; leave one out with --map 'Shop='`,
     );
   });
 
@@ -93,9 +93,7 @@ describe('a mapping', () => {
       'a=b': 'amount',
       Till: '',
     });
-    expect(() => parseMap(['Shop ID=shopid'])).toThrow(
-      '"Shop ID" is mapped to shopid, which is a field of no type',
-    );
+    expect(() => parseMap(['Shop ID=shopid'])).toThrow('"Shop ID" is mapped to shopid, which no type has');
     expect(() => parseMap(['Shop ID'])).toThrow("write it as --map 'column=field'");
   });
 
@@ -124,7 +122,7 @@ describe('a mapping', () => {
     '{"shops": []}',
     '{"shops": {"id_from": "x"}}',
     '{"shops": {"map": {}}}',
-  ])('that cannot be followed is told with the form to write: %s', async (text) => {
+  ])('that is invalid is reported with the expected form: %s', async (text) => {
     await expect(readMapping(makeFile('map.json', text))).rejects.toThrow(
       /map\.json: .*(write \{|use one of)/,
     );

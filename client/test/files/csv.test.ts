@@ -33,7 +33,7 @@ describe('a CSV file', () => {
     expect(sent).toEqual([{ ...bakery, name: 'Café 東' }]);
   });
 
-  it('may have separators, doubled quotes and newlines within quotes, and lines go on counting', async () => {
+  it('may have separators, doubled quotes and newlines within quotes, and lines are counted correctly', async () => {
     const path = makeFile(
       'shops.csv',
       `shop_id,name,region\n${ids.shop},"Fish, ""chips""\r\nand more",GB\n${ids.shop},5" nails,GB\n${ids.shop},"",GB\n`,
@@ -72,7 +72,7 @@ describe('a CSV file', () => {
     expect(failures[1]!.cells).toEqual([ids.shop, 'Corner Bakery']);
   });
 
-  it('names the line and the column of characters that are not UTF-8', async () => {
+  it('reports the line and the column of characters that are not UTF-8', async () => {
     const mixed = Buffer.concat([
       Buffer.from(`shop_id,name,region\n${ids.shop},Käse,DE\n`),
       Buffer.from(`${ids.shop},Café,GB\n${ids.shop},Corner Bakery,GB\n`, 'latin1'),
@@ -82,7 +82,7 @@ describe('a CSV file', () => {
     expect(failures).toMatchObject([{ line: 3, problems: [{ column: 'name', code: 'invalid_characters' }] }]);
   });
 
-  it('goes on after a line that never seems to end, and keeps none of it in memory', async () => {
+  it('continues after an endless line, and keeps none of it in memory', async () => {
     const path = makeFile(
       'shops.csv',
       `shop_id,name,region\n${'x'.repeat(1_000_000)}\n${ids.shop},Corner Bakery,GB\n${ids.shop},"${'y,\n'.repeat(200_000)}`,
@@ -107,7 +107,7 @@ describe('a CSV file', () => {
     expect((await readAll(path, { skipRecords: 5_000 })).records).toEqual([]);
   });
 
-  it('is read the same wherever it is cut into pieces', () => {
+  it('is read the same wherever it is split', () => {
     const text = 'a;b\r\n"x ""y""";"1\r\n2"\r\n\r\n3;4" \n"5";\r\n"";"6"';
     const whole = new CsvParser(';').push(text, true);
     expect(whole.map(({ line, cells }) => [line, ...cells])).toEqual([
@@ -125,7 +125,7 @@ describe('a CSV file', () => {
       }
   });
 
-  it('gives back every table that is quoted as RFC 4180 says', () => {
+  it('returns every table that is quoted according to RFC 4180', () => {
     const cell = fc.string({ unit: fc.constantFrom('a', 'é', '"', ',', '\n', '\r', ' '), maxLength: 6 });
     const quote = (text: string, isQuoted: boolean) =>
       isQuoted || text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -155,7 +155,7 @@ describe('a CSV file', () => {
     );
   });
 
-  it('says what to do when it is empty, missing, a folder or a spreadsheet', async () => {
+  it('explains what to do if it is empty, missing, a folder or a spreadsheet', async () => {
     await expect(readAll(makeFile('shops.csv', ''))).rejects.toThrow(/shops\.csv: it is empty/);
     await expect(readAll(makeFile('shops.csv', '\n\n'))).rejects.toThrow(/it is empty; it needs a header/);
     await expect(readAll('no-such/shops.csv')).rejects.toThrow('no-such/shops.csv: there is no such file');

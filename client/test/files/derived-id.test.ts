@@ -7,18 +7,18 @@ import { ids, makeFile, readAll } from './support.ts';
 
 describe('--id-from', () => {
   it('derives UUIDv5s that never change', () => {
-    // As Python's uuid.uuid5 gives them, in the namespace 0f6d3f1c-5c0e-4a0f-9a56-3d1f5b7c2e94.
+    // These are the values that Python's uuid.uuid5 returns for the namespace 0f6d3f1c-5c0e-4a0f-9a56-3d1f5b7c2e94.
     expect(deriveId('shops', ['S001'])).toBe('5bff1905-c268-5765-b5ee-5691e1799bb1');
     expect(deriveId('shops', ['Café'])).toBe('d06aa2f3-bc32-5377-bb38-e65679b0abaa');
     expect(deriveId('transactions', ['North', '17'])).toBe('0e857f6e-1870-50f0-95d2-906025ef55ec');
   });
 
-  it('gives keys of several columns and of other types other ids', () => {
+  it('gives different ids to keys of several columns and of other types', () => {
     const keys = [['ab', 'c'], ['a', 'bc'], ['abc']].map((key) => deriveId('shops', key));
     expect(new Set([...keys, deriveId('branches', ['abc'])]).size).toBe(4);
   });
 
-  it('gives a reference the id of the record it names, whatever format either is in', async () => {
+  it('gives a reference the id of its record, whatever format either is in', async () => {
     const shops = await readAll(makeFile('shops.csv', 'code,name,region\n 17 ,Corner Bakery,GB\n'), {
       idFrom: ['code'],
     });
@@ -51,7 +51,7 @@ describe('--id-from', () => {
     ]);
   });
 
-  it('leaves UUIDs as they are, so that one column of keys among UUIDs is enough', async () => {
+  it('leaves UUIDs unchanged, so that one column of keys among UUIDs is enough', async () => {
     const csv = `transaction_id,shop_id,region,savings,amount\n${ids.transaction},S001,GB,1,2\nT2,${ids.shop},GB,1,2\n`;
     const { sent } = await readAll(makeFile('transactions.csv', csv), { idFrom: ['transaction_id'] });
     expect(sent.map(({ transaction_id, shop_id }) => [transaction_id, shop_id])).toEqual([
@@ -60,7 +60,7 @@ describe('--id-from', () => {
     ]);
   });
 
-  it('serves a folder: a file without its columns has the key where the id should be', async () => {
+  it('works for a folder: a file without its columns has the key instead of the id', async () => {
     const idFrom = ['code'];
     const csv = await readAll(makeFile('shops.csv', 'shop_id,name,region\nS001,Corner Bakery,GB\n'), {
       idFrom,
@@ -74,10 +74,10 @@ describe('--id-from', () => {
     expect(ndjson.failures).toMatchObject([{ line: 3, problems: { length: 3 } }]);
     expect(ndjson.failures[0]?.problems[0]).toMatchObject({ column: 'code', code: 'required' });
     await expect(readAll(makeFile('shops.csv', 'name,region\nx,GB\n'), { idFrom })).rejects.toThrow(
-      '--id-from names "code"',
+      '--id-from refers to "code"',
     );
     const some = makeFile('shops.csv', 'code,shop_id,name,region\n1,2,x,GB\n');
-    await expect(readAll(some, { idFrom: ['town', 'code'] })).rejects.toThrow('--id-from names "town"');
+    await expect(readAll(some, { idFrom: ['town', 'code'] })).rejects.toThrow('--id-from refers to "town"');
   });
 
   it('fails a record with an empty key', async () => {

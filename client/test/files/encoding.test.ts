@@ -5,13 +5,13 @@ const shops = (name: string) => `shop_id,name,region\n${ids.shop},${name},DE\n`;
 const latin1 = (text: string) => Buffer.from(text, 'latin1');
 
 describe('a text file that is not UTF-8', () => {
-  it('is read as windows-1252, and says so', async () => {
+  it('is read as windows-1252, with a notice', async () => {
     const { file, sent } = await readAll(makeFile('shops.csv', latin1(shops('Bäckerei \x80'))));
     expect(sent[0]).toMatchObject({ name: 'Bäckerei €' });
     expect(file.detectedEncoding()).toBe('windows-1252');
   });
 
-  it('is read as the encoding that is named', async () => {
+  it('is read in the specified encoding', async () => {
     const path = makeFile('shops.csv', latin1(shops('\xb9\xea')));
     const { file, sent } = await readAll(path, { encoding: 'iso-8859-2' });
     expect(sent[0]).toMatchObject({ name: 'šę' });
@@ -21,7 +21,7 @@ describe('a text file that is not UTF-8', () => {
     );
   });
 
-  it('is recognised wherever its first such character is, also in two chunks', async () => {
+  it('is recognised wherever its first such character is, even across two chunks', async () => {
     const header = 'shop_id,name,region\n';
     const row = (name: string) => `${ids.shop},${name},DE\n`;
     for (const beyond of [32_766, 32_767, 32_768, 100_000]) {
@@ -38,7 +38,7 @@ describe('a text file that is not UTF-8', () => {
     }
   });
 
-  it('but has UTF-8 in it fails row by row, as does one that windows-1252 cannot be', async () => {
+  it('but has UTF-8 in it fails row by row, and so does one that cannot be windows-1252', async () => {
     const mixed = Buffer.concat([Buffer.from(shops('Bäckerei')), latin1(`${ids.shop},Bäckerei,DE\n`)]);
     for (const bytes of [mixed, latin1(shops('\x81\x9d'))]) {
       const { file, failures } = await readAll(makeFile('shops.csv', bytes));
@@ -47,7 +47,7 @@ describe('a text file that is not UTF-8', () => {
     }
   });
 
-  it('may begin with a byte order mark', async () => {
+  it('may start with a byte order mark', async () => {
     for (const text of [
       Buffer.from(`\ufeff${shops('Bakery')}`),
       Buffer.from(`\ufeff${shops('Bäckerei')}`, 'utf16le'),

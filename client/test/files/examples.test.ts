@@ -9,7 +9,7 @@ import { readAll } from './support.ts';
 
 const folder = (name: string) => fileURLToPath(new URL(`../../../examples/${name}`, import.meta.url));
 
-/** Uploads without a service: what passes the checks is remembered, and references have to be among it. */
+/** Simulates an upload without a service by remembering the valid records. References must point to one of them. */
 async function check(
   name: string,
   known: Set<unknown>,
@@ -71,7 +71,7 @@ describe('the examples', () => {
     );
   });
 
-  it('of a till pass with their mapping: the keys of shops and transactions meet', async () => {
+  it('of a till pass with their mapping: the keys of shops and transactions match', async () => {
     const optionsOf = await readMapping(folder('till-export/mapping.json'));
     const { types, problems } = await check('till-export', new Set(), optionsOf);
     expect(types).toEqual(['shops', 'transactions']);

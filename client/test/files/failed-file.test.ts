@@ -60,7 +60,7 @@ describe('failed records', () => {
     );
   });
 
-  it('of a text that is no record are kept as text', async () => {
+  it('of a text that is not a record are kept as text', async () => {
     const { file, failures } = await readAll(makeFile('shops.ndjson', '{"shop_id":\n'));
     const failed = new FailedFile(file);
     failed.add({ line: 1, record: failures[0]!.record, reason: 'is not JSON' });
@@ -86,7 +86,7 @@ describe('failed records', () => {
     expect(() => new FailedFile(file, written)).toThrow('has changed since the upload was interrupted');
   });
 
-  it('have as many cells as columns where a row ends in empty ones', async () => {
+  it('have as many cells as columns if a row ends in empty ones', async () => {
     const file = await openFile(makeFile('shops.csv', text), options);
     const failed = new FailedFile(file);
     failed.add({ line: 2, cells: ['1', 'a', 'GB', '', '', ''], record: { shop_id: '1' }, reason: 'one' });
@@ -94,7 +94,7 @@ describe('failed records', () => {
     expect(readFileSync(`${file.path}.failed.csv`, 'utf8').split('\n')[1]).toBe('1;a;GB;;one');
   });
 
-  it('are continued where an upload broke off, without what was written after the last flush', async () => {
+  it('are continued after an interruption, without what was written after the last flush', async () => {
     const file = await openFile(makeFile('shops.csv', text), options);
     const first = new FailedFile(file);
     first.add({ line: 2, cells: ['é', 'a', 'GB', ''], record: { shop_id: 'é' }, reason: 'one' });
@@ -117,7 +117,7 @@ describe('failed records', () => {
     );
   });
 
-  it('leave no file where there are none, not even that of an earlier upload', async () => {
+  it('leave no file if there are none, not even from an earlier upload', async () => {
     const file = await openFile(makeFile('shops.csv', text), options);
     writeFileSync(`${file.path}.failed.ndjson`, '{}\n');
     const failed = new FailedFile(file);

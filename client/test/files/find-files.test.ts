@@ -47,7 +47,7 @@ describe('finding files', () => {
     );
   });
 
-  it('puts what others refer to first, whatever order it is named in', async () => {
+  it('puts referenced types first, in whatever order they are named', async () => {
     const folder = folderOf([
       'transactions.csv',
       'shops.csv',
@@ -68,7 +68,7 @@ describe('finding files', () => {
     expect(found.filter(({ type }) => type === 'transactions').length).toBe(1);
   });
 
-  it('passes over failed records, hidden files, other files and folders within a folder', async () => {
+  it('skips failed records, hidden files, other files and folders within a folder', async () => {
     const folder = folderOf([
       'shops.csv',
       'shops.csv.failed.csv',
@@ -93,16 +93,16 @@ describe('finding files', () => {
     ]);
   });
 
-  it('says what to do about everything that cannot be found, at once', async () => {
+  it('explains what to do about everything that cannot be found, at once', async () => {
     const folder = folderOf(['data.csv', 'shops-tags.csv', 'shops.csv']);
     const { files, problems } = await findFiles(['no-such.csv', folderOf(['README.md']), '-', folder]);
     expect(files).toEqual([{ path: join(folder, 'shops.csv'), type: 'shops' }]);
     expect(problems).toMatchObject([
       expect.stringMatching(/^no-such\.csv: there is no such file or folder; check its name$/),
       expect.stringContaining('there is no CSV, NDJSON, JSON, Parquet or .xlsx file'),
-      expect.stringMatching(/^standard input: it has no name that says its type; name the type with --type/),
-      expect.stringContaining(`${join(folder, 'data.csv')}: its name says no type`),
-      expect.stringContaining(`${join(folder, 'shops-tags.csv')}: its name says shops and tags`),
+      expect.stringMatching(/^standard input: it has no name that contains its type; specify the type with/),
+      expect.stringContaining(`${join(folder, 'data.csv')}: its name contains no type`),
+      expect.stringContaining(`${join(folder, 'shops-tags.csv')}: its name contains shops and tags`),
     ]);
     expect((await findFiles(['-'], 'shops')).files).toEqual([{ path: '-', type: 'shops' }]);
   });

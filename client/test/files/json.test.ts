@@ -13,7 +13,7 @@ const shops = Array.from({ length: 3_000 }, (_, at) => ({
 const ndjson = shops.map((shop) => `${JSON.stringify(shop)}\n`).join('');
 
 describe('an NDJSON file', () => {
-  it('is sent as it is, with the line of each record', async () => {
+  it('is sent unchanged, with the line of each record', async () => {
     const { records, failures } = await readAll(
       makeFile('shops.ndjson', `\ufeff${ndjson.replaceAll('\n', '\r\n\r\n')}`),
     );
@@ -40,7 +40,7 @@ describe('an NDJSON file', () => {
     expect([rest.failures.length, rest.records.length]).toEqual([2, 1]);
   });
 
-  it('is converted only where an option asks for it', async () => {
+  it('is converted only if an option requires it', async () => {
     const sale = {
       transaction_id: ids.transaction,
       Shop: ids.shop,
@@ -63,7 +63,7 @@ describe('an NDJSON file', () => {
       dateFormat: 'MM/dd/yyyy',
     });
     expect(failures).toMatchObject([{ line: 1, record: sale }]);
-    // Everything that is wrong is listed at once, by the names in the file.
+    // All problems are listed together, with the names that the file uses.
     expect(failures[0]?.problems).toMatchObject([
       { column: 'created', code: 'invalid_format' },
       { column: 'shop_id', code: 'required' },
@@ -92,7 +92,7 @@ describe('a JSON file', () => {
     );
   });
 
-  it('is read the same wherever it is cut into pieces', () => {
+  it('is read the same wherever it is split', () => {
     const text = ' {"a" : "]\\\\" , "records":[ {"x":"\\"}"} ,[1,{}],12, "s" ] , "b":{"c":[]} } ';
     for (let cut = 0; cut <= text.length; cut++) {
       const scanner = new JsonScanner();
@@ -104,7 +104,7 @@ describe('a JSON file', () => {
     }
   });
 
-  it('is not stopped by a record that is none', async () => {
+  it('is not stopped by an invalid record', async () => {
     const { records, failures } = await readAll(
       makeFile('shops.json', '[{"name":"a"},7,{"name":tru},{"name":"b"}]'),
     );
@@ -118,21 +118,21 @@ describe('a JSON file', () => {
   it.each([
     ['record 2 is cut off', '[{"name":"a"},{"na'],
     ['record 2 has no comma before it', '[{"name":"a"} {"name":"b"}]'],
-    ['record 2 has a comma too many before it', '[{"name":"a"},,{"name":"b"}]'],
+    ['record 2 has an extra comma before it', '[{"name":"a"},,{"name":"b"}]'],
     ['record 2 has no comma before it', '[{"name":"a"}}'],
     ['name the file .ndjson', '{"name":"a"}\n{"name":"b"}'],
     ['more text after the end', '[{"name":"a"}]\n[{"name":"b"}]'],
-    ['its "records" is no array', '{"records": {}}'],
+    ['its "records" is not an array', '{"records": {}}'],
     ['begins with neither [ nor {', 'shop_id,name'],
     ['record 2 is larger than', `[{"name":"a"},{"name":"${'x'.repeat(1_500_000)}"}]`],
-  ])('that is broken says where: %s', async (message, text) => {
+  ])('that is broken reports where: %s', async (message, text) => {
     const path = makeFile('shops.json', text);
     await expect(readAll(path)).rejects.toThrow(message);
     await expect(readAll(path)).rejects.toThrow(path);
   });
 });
 
-describe('a JSON file that breaks off', () => {
+describe('a truncated JSON file', () => {
   it('is read up to there', async () => {
     const file = await openFile(makeFile('shops.json', '[{"name":"a"},{"name":"b"},{"na'), {});
     const names: unknown[] = [];
@@ -148,7 +148,7 @@ describe('a compressed file', () => {
   it.each([
     ['shops.ndjson.gz', gzipSync(ndjson)],
     ['shops.ndjson.zst', zstdCompressSync(ndjson)],
-  ])('%s is read as what is in it', async (name, bytes) => {
+  ])('%s is read like its content', async (name, bytes) => {
     const { file, sent } = await readAll(makeFile(name, bytes));
     expect(sent).toEqual(shops);
     expect([file.bytes, file.bytesRead()]).toEqual([bytes.length, bytes.length]);
@@ -157,7 +157,7 @@ describe('a compressed file', () => {
   it.each([
     ['shops.ndjson.gz', gzipSync(ndjson)],
     ['shops.ndjson.zst', zstdCompressSync(ndjson)],
-  ])('%s that is cut short says so', async (name, bytes) => {
+  ])('%s that is cut short is reported as such', async (name, bytes) => {
     await expect(readAll(makeFile(name, bytes.subarray(0, bytes.length / 2)))).rejects.toThrow(
       /it cannot be decompressed .*copy it again/,
     );
@@ -185,7 +185,7 @@ describe('standard input', () => {
     ['json', JSON.stringify(shops)],
     ['json', JSON.stringify({ records: shops })],
     ['ndjson', gzipSync(ndjson)],
-  ])('is recognised as %s by how it begins', (format, input) => {
+  ])('is recognised as %s by its first characters', (format, input) => {
     expect(run(input).stdout).toBe(`${format} 3000 undefined\n`);
   });
 

@@ -30,7 +30,7 @@ describe('a large file', () => {
       expect(count).toBe(rows);
       return mebibytes;
     };
-    // Where others take the processors, garbage is collected later, so one of three is enough.
+    // On a busy machine, garbage is collected later, so the test passes if one of three attempts succeeds.
     let mebibytes = read();
     for (let again = 0; again < 2 && mebibytes >= 150; again++) mebibytes = read();
     expect(mebibytes).toBeLessThan(150);

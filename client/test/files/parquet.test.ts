@@ -17,7 +17,7 @@ const count = 20_000;
 const many = <T>(make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at));
 const idOf = (at: number) => `e98e7d6c-5b43-4a21-8c09-${String(at).padStart(12, '0')}`;
 
-/** Strings, dictionaries, nulls, doubles, integers, booleans and timestamps, in many pages. */
+/** Strings, dictionaries, nulls, doubles, integers, booleans and timestamps that are spread over many pages. */
 const columns: ColumnSource[] = [
   { name: 'transaction_id', data: many(idOf), type: 'STRING' },
   { name: 'shop_id', data: many(() => ids.shop), type: 'UUID' },
@@ -107,7 +107,7 @@ describe('a Parquet file', () => {
     ]);
   });
 
-  it('is mapped and converted like a CSV, and failures name record and column', async () => {
+  it('is mapped and converted like a CSV, and failures have record and column', async () => {
     const path = makeParquet([
       { name: 'Receipt', data: [1, 2], type: 'INT32' },
       { name: 'Shop', data: ['S001', 'S001'] },
@@ -115,7 +115,7 @@ describe('a Parquet file', () => {
       { name: 'savings', data: [1.5, 2.5], type: 'DOUBLE' },
       { name: 'amount', data: ['2,50', 'two'] },
     ]);
-    await expect(readAll(path)).rejects.toThrow('no column is transaction_id');
+    await expect(readAll(path)).rejects.toThrow('no column matches transaction_id');
     const options = { map: { Shop: 'shop_id' }, idFrom: ['Receipt'], decimalComma: true };
     const { records, failures } = await readAll(path, options);
     expect(records).toMatchObject([{ line: 1, record: { savings: 1.5, amount: 2.5 } }]);
@@ -128,7 +128,7 @@ describe('a Parquet file', () => {
     ]);
   });
 
-  it('that cannot be read says why', async () => {
+  it('that cannot be read explains why', async () => {
     await expect(readAll(makeFile('shops.parquet', 'PAR1 and no more'))).rejects.toThrow(
       /shops\.parquet: it cannot be read as Parquet/,
     );

@@ -10,21 +10,21 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** An empty folder, removed after the tests of the file. */
+/** Creates an empty folder, which is removed after the file's tests. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'intake-files-'));
   folders.push(folder);
   return folder;
 }
 
-/** Writes a file of that name into a folder of its own and returns its path. */
+/** Writes a file with this name into a new folder and returns its path. */
 export function makeFile(name: string, content: string | Uint8Array): string {
   const path = join(makeFolder(), name);
   writeFileSync(path, content);
   return path;
 }
 
-/** Everything in a file. */
+/** Reads a file and returns all its records and failures. */
 export async function readAll(path: string, options: FileOptions = {}) {
   const file = await openFile(path, options);
   const records: FileRecord[] = [];

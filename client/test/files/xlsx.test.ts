@@ -7,7 +7,7 @@ interface Cell {
   readonly isDate?: boolean;
 }
 
-/** A spreadsheet as Excel writes it: texts in a table of their own, dates as numbers with a style. */
+/** Creates a spreadsheet like the ones that Excel writes, with strings in a shared table and dates as styled numbers. */
 function makeXlsx(name: string, rows: readonly (readonly (string | boolean | Cell | null)[])[]): string {
   const texts: string[] = [];
   const cellOf = (cell: string | boolean | Cell | null, at: string) => {
@@ -36,11 +36,11 @@ function makeXlsx(name: string, rows: readonly (readonly (string | boolean | Cel
 
 const header = ['transaction_id', 'shop_id', 'region', 'savings', 'amount', 'created', 'is_deleted', null];
 const number = (text: string): Cell => ({ number: text });
-/** The 14th of March 2026, 09:26:53: a little less, as a number of days has it. */
+/** 14 March 2026, 09:26:53, as the number of days that Excel stores. The number is slightly too low, as in real files. */
 const time: Cell = { number: '46095.393668981480', isDate: true };
 
 describe('a spreadsheet', () => {
-  it('is read like a CSV: numbers, times and booleans as they are, empty rows skipped, rows numbered', async () => {
+  it('is read like a CSV: numbers, times and booleans by their type, empty rows skipped, rows numbered', async () => {
     const path = makeXlsx('transactions.xlsx', [
       [],
       header,
@@ -85,7 +85,7 @@ describe('a spreadsheet', () => {
     expect(sent[0]).toMatchObject({ transaction_id: same[0]?.transaction_id, shop_id: same[0]?.shop_id });
   });
 
-  it('that is empty, not one, or too large says what to do', async () => {
+  it('that is empty, not one, or too large explains what to do', async () => {
     await expect(readAll(makeXlsx('shops.xlsx', []))).rejects.toThrow(/its first sheet is empty; it needs/);
     await expect(readAll(makeFile('shops.xlsx', 'shop_id,name\n'))).rejects.toThrow(
       /shops\.xlsx: it cannot be read as a spreadsheet .*; save it again as \.xlsx, or save the sheet as CSV/,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 export type Answer = (outgoing: ServerResponse, incoming: IncomingMessage) => void;
 
-/** A server that answers every request alike, when the whole request has arrived. */
+/** Starts a server that gives every request the same response, once the whole request has arrived. */
 export async function startHostileServer(answer: Answer) {
   const seen: IncomingMessage['headers'][] = [];
   const server = createServer((incoming, outgoing) => {
@@ -31,7 +31,7 @@ export function json(status: number, body: unknown, headers: Record<string, stri
       .end(JSON.stringify(body));
 }
 
-/** Sends the piece again and again, as fast as it is read. */
+/** Sends the chunk over and over, as fast as the client reads it. */
 export function endless(contentType: string, piece: string, status = 200): Answer {
   return (outgoing) => {
     outgoing.writeHead(status, { 'content-type': contentType });

@@ -3,14 +3,14 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-/** What becomes of a request on its way. */
+/** What the proxy does with a request. */
 export type Fate =
   | 'pass'
-  /** The client's connection ends before the service hears of it. */
+  /** The client's connection is cut before the service receives the request. */
   | 'cut before'
-  /** The service does its work and the client never learns of it. */
+  /** The service processes the request, but the client never gets the response. */
   | 'cut after'
-  /** The answer begins and breaks off. */
+  /** The response is cut off in the middle. */
   | 'cut within'
   | { readonly status: number; readonly retryAfter?: number; readonly body?: string };
 
@@ -23,7 +23,7 @@ export interface Seen {
   endedMs?: number;
 }
 
-/** Stands between a client and the service, on real sockets, and fails as networks do. */
+/** Starts a proxy between a client and the service. The proxy uses real sockets and can fail like a network. */
 export async function startHttpProxy(
   targetUrl: string,
   fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>,
@@ -80,11 +80,11 @@ async function pass(
     outgoing.writeHead(answer.statusCode ?? 0, { ...rest, 'content-length': body.length });
     if (fate === 'cut within') {
       outgoing.write(body.subarray(0, body.length / 2));
-      // Time for a client on a busy machine to read the half: what it has not read is lost with the connection.
+      // Give a client on a busy machine time to read the first half, because unread data is lost with the connection.
       setTimeout(() => incoming.socket.destroy(), 250);
     } else outgoing.end(body);
   } catch {
-    // The service is away: so is its proxy.
+    // If the service is unavailable, the proxy cuts the client's connection.
     incoming.socket.destroy();
   }
 }

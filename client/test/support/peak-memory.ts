@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The most memory that a process has taken when it has ended, as Linux counts it. */
+/** Waits for a process to end and returns its peak memory as reported by Linux. */
 export async function peakMegabytesOf(running: ChildProcess): Promise<number> {
   let peak = 0;
   while (running.exitCode === null && running.signalCode === null) {

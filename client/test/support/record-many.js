@@ -1,4 +1,4 @@
-/** JavaScript without imports, because every runtime loads it as it is. */
+/** This is plain JavaScript without imports, because every runtime loads it unchanged. */
 export async function recordMany({ Intake }, { url, key, item_id, count }) {
   const intake = new Intake({ url, key, compress: true });
   const recorded = Array.from({ length: count }, (_, at) =>

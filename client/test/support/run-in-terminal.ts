@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { mainFile, type Place } from './run-intake.ts';
 
-/** Of util-linux: runs a command on a terminal of its own. */
+/** The path of `script`, a program from util-linux that runs a command in a new terminal. */
 const program = '/usr/bin/script';
 export const hasTerminal = existsSync(program);
 
-/** What a terminal receives from the command: both streams, as one text. `input` is typed at once. */
+/** Runs a command in a terminal and returns its output, with both streams combined. `input` is typed immediately. */
 export async function runInTerminal(
   { cwd, env, input = '' }: Place & { readonly input?: string },
   ...args: string[]

@@ -16,7 +16,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Starts the command in an environment of nothing but what is given. */
+/** Starts the command with only the given environment variables. */
 export function startIntake(
   { cwd, env }: Place,
   ...args: string[]

@@ -6,7 +6,7 @@ const path = '/v1/access-requests';
 
 export const accessPagesQuery = pagesQuery<AccessRequestPage>(path, { limit: 50 });
 
-/** The service refuses an empty list, so a list without ids is left out. */
+/** Requests the data stored about people. Omits a list that has no ids, because the service refuses an empty list. */
 export function requestAccess(
   customerIds: readonly string[],
   userIds: readonly string[],
@@ -18,7 +18,7 @@ export function requestAccess(
   return call<AccessRequest>(path, { method: 'POST', body });
 }
 
-/** The file. The browser saves it as it arrives, so it may be larger than the memory of the page. */
+/** Returns the file's URL. The browser saves the file as it arrives, so the file may be larger than the page's memory. */
 export function collectedAddress(accessRequestId: string): string {
   return `${apiBase}${path}/${encodeURIComponent(accessRequestId)}/records`;
 }

@@ -22,7 +22,7 @@ export function erasePeople(request: ErasureRequest): Promise<RequestedErasure> 
   return call<RequestedErasure>('/v1/erasures', { method: 'POST', body: request });
 }
 
-/** The page for reading: a browser that opens it asks for HTML. */
+/** Returns the URL of the human-readable certificate. A browser that opens this URL requests HTML. */
 export function certificateAddress(erasureId: string): string {
   return `${apiBase}/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
 }

@@ -4,7 +4,7 @@ import { call, type Query } from './request.ts';
 import type { Interaction, InteractionPage } from './types.ts';
 
 const path = '/user-interactions';
-/** How many interactions the live mode keeps in memory. */
+/** The number of interactions that live mode keeps in memory. */
 export const liveRowsMax = 500;
 const liveEveryMs = 3_000;
 const rowsPerPage = 100;
@@ -13,7 +13,7 @@ export function interactionPagesQuery(query: Query) {
   return pagesQuery<InteractionPage>(path, { ...query, limit: rowsPerPage });
 }
 
-/** Asks for the newest every few seconds and adds them to those already known. */
+/** Polls for the newest interactions every few seconds and merges them into the known ones. */
 export function liveInteractionsQuery(query: Query) {
   const queryKey = ['interactions', 'live', query] as const;
   return queryOptions({
@@ -23,7 +23,7 @@ export function liveInteractionsQuery(query: Query) {
       const read = (limit: number) => call<InteractionPage>(path, { query: { ...query, limit }, signal });
       const { interactions } = await read(rowsPerPage);
       if (known.length === 0 || overlap(interactions, known)) return mergeNewest(interactions, known);
-      // More arrived than a page holds: the gap would not be seen.
+      // More interactions have arrived than fit on a page. Without this request, the gap would go unnoticed.
       const more = await read(liveRowsMax);
       return mergeNewest(more.interactions, overlap(more.interactions, known) ? known : []);
     },
@@ -38,7 +38,7 @@ function overlap(newest: readonly Interaction[], known: readonly Interaction[]):
   return newest.some(({ interaction_id }) => ids.has(interaction_id));
 }
 
-/** The newest first, each once, and no more than the live mode keeps. */
+/** Merges two lists without duplicates, newest first, up to the limit for live mode. */
 export function mergeNewest<T extends Pick<Interaction, 'interaction_id'>>(
   newest: readonly T[],
   known: readonly T[],

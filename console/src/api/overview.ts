@@ -7,7 +7,7 @@ export const overviewQuery = queryOptions({
   queryFn: ({ signal }) => call<Overview>('/v1/data', { signal }),
 });
 
-/** The oldest day first, as a chart shows them. */
+/** Returns the days with the oldest first, as the chart needs them. */
 export function dailyUploadsQuery(days: number) {
   return queryOptions({
     queryKey: ['daily-uploads', days],

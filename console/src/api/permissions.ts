@@ -1,19 +1,22 @@
 import { type UploadType, uploadTypes } from '../../../client/src/generated/resources.ts';
 
-/** Like the service: `data:write` covers every type, `data:write:shops` covers only that one. */
+/**
+ * Returns whether the granted permissions include the needed one. The rule is the same as in the service: `data:write`
+ * covers every type, and `data:write:shops` covers only shops.
+ */
 export function permits(granted: readonly string[], needed: string): boolean {
   return granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
 }
 
-/** What uploading records of a type needs. */
+/** Returns the permission to upload records of a type. */
 export function uploadPermission(type: UploadType): string {
   return type === 'interactions' ? 'interactions:write' : `data:write:${type}`;
 }
 
-/** Each of them is enough to upload something. */
+/** Permissions to upload, any one of which is enough to upload something. */
 export const uploadPermissions: readonly string[] = uploadTypes.map(uploadPermission);
 
-/** What each permission allows, in words. */
+/** Describes in words what a permission allows. */
 export function describePermission(permission: string): string {
   const [, type] = /^data:write:(.+)$/.exec(permission) ?? [];
   if (type !== undefined) return `Upload ${type.replaceAll('-', ' ')}.`;
@@ -29,5 +32,5 @@ const permissionTexts: Readonly<Record<string, string>> = {
   'data:access': 'Request and download what is stored about people.',
 };
 
-/** Every permission that a key can have, apart from those for one type. */
+/** Every permission that a key can have, except permissions for a single type. */
 export const generalPermissions: readonly string[] = Object.keys(permissionTexts);

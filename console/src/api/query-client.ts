@@ -9,7 +9,7 @@ function isTransient(error: unknown): boolean {
   return error instanceof ApiError && transient.has(error.status);
 }
 
-/** The service names the delay that it wants; otherwise 1, 2, 4 seconds. */
+/** Returns the delay that the service requested, or else 1, 2 and then 4 seconds. */
 function retryDelayMs(failures: number, error: unknown): number {
   const wantedS = error instanceof ApiError ? error.retryAfterS : null;
   return 1_000 * Math.min(wantedS ?? 2 ** failures, 30);

@@ -3,7 +3,7 @@ import { pagesQuery } from './pages.ts';
 import { ApiError, call } from './request.ts';
 import type { RejectionGroup, RejectionPage, ReplayAnswer } from './types.ts';
 
-/** Which rejections are meant. */
+/** The filters for selecting rejections. */
 export interface RejectionFilter {
   readonly type?: string | undefined;
   readonly code?: string | undefined;
@@ -26,7 +26,7 @@ export function rejectionPagesQuery(filter: RejectionFilter) {
   return pagesQuery<RejectionPage>('/v1/rejections', { ...filter, limit: 20 });
 }
 
-/** The rejections from which missing ids are counted: one large page, not all. */
+/** Reads a sample of the rejections, in which missing ids are counted. The sample is one large page. */
 export function rejectionSampleQuery(filter: RejectionFilter) {
   return queryOptions({
     queryKey: ['rejections', 'sample', filter],
@@ -38,13 +38,16 @@ export function rejectionSampleQuery(filter: RejectionFilter) {
 export interface ReplayProgress {
   readonly stored: number;
   readonly failed: number;
-  /** Null if the service could not count them. */
+  /** The number of rejections that remain, or null if the service could not count them. */
   readonly remaining: number | null;
 }
 
 const triesMax = 5;
 
-/** Replays until every rejection that matches has been tried, or `signal` is aborted. Each call takes up to 50,000. */
+/**
+ * Replays rejections until every matching one has been tried or `signal` is aborted. Each call processes up to 50,000 of
+ * them.
+ */
 export async function replayRejections(
   filter: RejectionFilter,
   report: (progress: ReplayProgress) => void,
@@ -73,7 +76,10 @@ export function addReplay(
   return { stored: before.stored + received - failed, failed: before.failed + failed, remaining };
 }
 
-/** Deletes until nothing that matches is left: a call ends after about 30 seconds and says if there is more. */
+/**
+ * Discards rejections until no matching one is left. Each call ends after about 30 seconds and reports whether more are
+ * left.
+ */
 export async function discardRejections(
   filter: RejectionFilter,
   report: (discarded: number) => void,
@@ -92,7 +98,7 @@ export async function discardRejections(
   }
 }
 
-/** Sends a request again after the delay that the service asks for. Both operations may be repeated safely. */
+/** Retries a request after the delay that the service requested. Replays and discards are both safe to repeat. */
 async function withPatience<T>(request: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,9 +1,9 @@
 import type { ErrorBody, ErrorDetail } from './types.ts';
 
-/** The API of the port that served the page, authenticated by the cookie of the session. */
+/** The path of the API on the port that served the page. The session cookie authenticates the requests. */
 export const apiBase = '/console/api';
 
-/** An answer that is not a success, or no answer at all: then its status is 0. */
+/** An error response. If there was no response at all, the status is 0. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -30,7 +30,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The query of an address: parameters without a value are left out. */
+/** Returns the query string of a URL, without parameters that have no value. */
 export function queryText(query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
@@ -53,7 +53,8 @@ export async function call<T>(
   });
   if (response.status === 204) return undefined as T;
   const answer: unknown = await response.json().catch(() => undefined);
-  // The answer to an upload in which every record failed is a 400 with batches, not an error of the request.
+  // If every record in an upload failed, the service answers with 400 and a list of batches. Such a response is not an
+  // error.
   if (response.ok || isUploadAnswer(answer)) return answer as T;
   throw errorOf(response, answer);
 }

@@ -3,7 +3,7 @@ import { ApiError, call } from './request.ts';
 
 export const sessionKey = ['session'] as const;
 
-/** Null if nobody is signed in. What a session says depends on who signs in: an organisation or the operator. */
+/** Returns the session, or null if nobody is signed in. Organisations and the operator have different session types. */
 export function sessionQuery<S>() {
   return queryOptions({
     queryKey: sessionKey,
@@ -21,7 +21,7 @@ async function readSession<S>(signal: AbortSignal): Promise<S | null> {
   }
 }
 
-/** A key that was typed, the token of a link that the operator made, or an admin token. */
+/** An API key that the user typed, the token from an operator's link, or an admin token. */
 export type Credential = { readonly key: string } | { readonly link: string } | { readonly token: string };
 
 export function signIn(credential: Credential): Promise<unknown> {
@@ -32,7 +32,7 @@ export function signOut(): Promise<void> {
   return call<void>('/session', { method: 'DELETE' });
 }
 
-/** Forgets everything that was read. The session goes first, so that the screens that show the rest are gone by then. */
+/** Clears the cache. The session is removed first, so that the screens that use the other data are already gone. */
 export function forgetSession(client: QueryClient): void {
   client.setQueryData(sessionKey, null);
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });

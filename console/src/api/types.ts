@@ -1,4 +1,4 @@
-// api/: the only folder that calls the service.
+// The api/ folder contains all calls to the service, except those that upload a file.
 
 import type { components } from '../../../client/src/generated/api.ts';
 
@@ -27,7 +27,7 @@ export type AccessRequestPage = Schemas['AccessRequestPage'];
 export type ErrorBody = Schemas['Error'];
 export type ErrorDetail = Schemas['ErrorDetail'];
 
-/** A record of any type: what its fields are is known from its schema. */
+/** A record of any type. The type's schema defines its fields. */
 export type StoredRecord = Readonly<Record<string, unknown>>;
 
 export interface RecordPage {
@@ -49,7 +49,7 @@ export interface Session {
     readonly records_per_second_max: Limit;
     readonly bytes_in_flight_max: Limit;
   };
-  /** The quotas of which at least 80 % is used. */
+  /** The quotas that are at least 80 % used. */
   readonly quotas: readonly NearQuota[];
   readonly expires_at: string;
 }
@@ -62,6 +62,6 @@ export interface NearQuota {
 
 export interface Limit {
   readonly value: number;
-  /** Whether it is a setting of the service, because the organisation has no limit of its own. */
+  /** Whether the limit is the service's default, which applies if the organisation does not have its own limit. */
   readonly is_default: boolean;
 }

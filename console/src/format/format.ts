@@ -1,4 +1,4 @@
-// format/: how values are written for a reader: times, numbers, names of types.
+// The format/ folder formats values, such as times, numbers and type names, for people to read.
 
 const numberFormat = new Intl.NumberFormat();
 const byteUnits = ['B', 'kB', 'MB', 'GB', 'TB'];
@@ -11,7 +11,7 @@ export function formatNumber(value: number): string {
   return numberFormat.format(value);
 }
 
-/** A value that was stored: no digit may be rounded away. */
+/** Formats a stored value without rounding. */
 export function formatExact(value: number): string {
   return exactFormat.format(value);
 }
@@ -22,7 +22,7 @@ export function formatBytes(bytes: number): string {
   return `${(bytes / 1_000 ** power).toLocaleString(undefined, digits)} ${byteUnits[power]}`;
 }
 
-/** In the reader's time zone. A line can end between the day and the time of day, nowhere else. */
+/** Formats a time in the reader's time zone. The line can break only between the date and the time. */
 export function formatTime(iso: string): string {
   const parts = timeFormat.formatToParts(new Date(iso));
   const isClock = (at: number) => /^(hour|minute|second|dayPeriod)$/.test(parts[at]?.type ?? '');
@@ -33,7 +33,7 @@ export function formatTime(iso: string): string {
     .join('');
 }
 
-/** The reader's time zone with its current offset: "Europe/Berlin (GMT+1)". */
+/** Returns the reader's time zone with its current offset, such as "Europe/Berlin (GMT+1)". */
 export function timeZoneName(): string {
   const format = new Intl.DateTimeFormat('en', { timeZoneName: 'shortOffset' });
   const { timeZone } = format.resolvedOptions();
@@ -41,7 +41,7 @@ export function timeZoneName(): string {
   return offset === undefined || timeZone === 'UTC' ? timeZone : `${timeZone} (${offset})`;
 }
 
-/** A day in UTC, such as 2026-11-16. */
+/** Formats a UTC day such as 2026-11-16. */
 export function formatDay(day: string): string {
   return dayFormat.format(new Date(`${day}T00:00:00Z`));
 }
@@ -50,23 +50,23 @@ export function formatDuration(durationMs: number): string {
   return durationMs < 1_000 ? `${durationMs} ms` : `${(durationMs / 1_000).toFixed(1)} s`;
 }
 
-/** A message of the service, without the address of the API that it names. */
+/** Removes the API path from a service error message, because console users do not call the API. */
 export function inConsoleWords(message: string): string {
   return message.replace(/; upload it to \/v1\/data\/\S+ first/, '; upload it first');
 }
 
-/** "1 record", "2,000 records". */
+/** Formats a count, such as "1 record" or "2,000 records". */
 export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${formatNumber(count)} ${count === 1 ? one : many}`;
 }
 
-/** "shop-categories" as "Shop categories". */
+/** Formats "shop-categories" as "Shop categories". */
 export function typeName(type: string): string {
   const words = type.replaceAll('-', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** An ISO time as the value of a field of the kind datetime-local: in the reader's zone, without a zone. */
+/** Converts an ISO time to the value of a datetime-local field, which is in the reader's time zone and has no offset. */
 export function toLocalField(iso: string | undefined): string {
   const time = Date.parse(iso ?? '');
   if (Number.isNaN(time)) return '';

@@ -1,6 +1,6 @@
 import { formatTime } from './format.ts';
 
-/** A time in the reader's zone; UTC shows when the pointer rests on it. */
+/** Shows a time in the reader's time zone, with the UTC time in the tooltip. */
 export function Time({
   value,
   absent = 'never',

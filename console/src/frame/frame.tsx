@@ -9,14 +9,16 @@ import type { NavigationProps } from './navigation.tsx';
 import { ThemeSwitch } from './theme-switch.tsx';
 
 interface FrameProps<S> {
-  /** Passes the session to the screens. */
+  /** The context that passes the session to the screens. */
   readonly signedIn: Context<S | null>;
-  /** Who is signed in. */
+  /** Returns the name of the signed-in organisation or operator. */
   readonly nameOf: (session: S) => string;
   readonly Links: ComponentType<NavigationProps>;
 }
 
-/** Everything around a screen. Without a session it leads to the sign-in, and from there back. */
+/**
+ * Shows everything around a screen. Without a session, it redirects to the sign-in page, which later returns to this screen.
+ */
 export function Frame<S>({ signedIn: SignedIn, nameOf, Links }: FrameProps<S>) {
   const session = useQuery(sessionQuery<S>());
   if (session.data === null) return <ToSignIn />;
@@ -43,7 +45,10 @@ export function Frame<S>({ signedIn: SignedIn, nameOf, Links }: FrameProps<S>) {
   );
 }
 
-/** Once, with the address of that moment: while the sign-in loads, the address is already that of the sign-in. */
+/**
+ * Redirects to the sign-in page and passes the URL to return to. The redirect runs only once, because while the sign-in page
+ * loads, the current URL is already that of the sign-in page.
+ */
 function ToSignIn() {
   const router = useRouter();
   useEffect(() => {
@@ -57,13 +62,13 @@ function ToSignIn() {
   return null;
 }
 
-/** Not a link to a fragment: that would stay in the address. */
+/** Moves the focus to the main content. A fragment link would leave the fragment in the URL. */
 function skipToMain(): void {
   document.getElementById('main')?.focus();
 }
 
 interface SideProps {
-  /** Undefined until the session has been read. */
+  /** The name, or undefined until the session is loaded. */
   readonly name: string | undefined;
   readonly Links: ComponentType<NavigationProps>;
 }

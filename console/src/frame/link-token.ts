@@ -1,6 +1,6 @@
 let token: string | undefined;
 
-/** Takes the token of an operator's link out of the address, before anything can keep that address. */
+/** Removes the token in an operator's link from the URL before anything can store the URL. */
 export function takeLinkToken(): void {
   const { pathname, search, hash } = location;
   if (!pathname.endsWith('/sign-in') || hash.length < 2) return;
@@ -8,7 +8,7 @@ export function takeLinkToken(): void {
   history.replaceState(history.state, '', pathname + search);
 }
 
-/** The token, once: it can be exchanged only once. */
+/** Returns the token, but only the first time, because the token can be exchanged only once. */
 export function linkToken(): string | undefined {
   const taken = token;
   token = undefined;

@@ -3,7 +3,7 @@ import { Link, type LinkProps } from '@tanstack/react-router';
 export interface ScreenLink {
   readonly to: NonNullable<LinkProps['to']>;
   readonly text: string;
-  /** Why the screen shows nothing, if it does not. */
+  /** The reason why the screen is not available, or undefined if it is available. */
   readonly obstacle?: string | undefined;
 }
 
@@ -11,7 +11,10 @@ export interface NavigationProps {
   readonly onFollow?: (() => void) | undefined;
 }
 
-/** A screen that the reader may not see stays in the list, marked, and says itself what is missing. */
+/**
+ * Shows the links to the screens. Screens that the user may not open stay in the list, with a note about the missing
+ * permission.
+ */
 export function Navigation({ links, onFollow }: NavigationProps & { readonly links: readonly ScreenLink[] }) {
   return (
     <nav aria-label="Screens">

@@ -6,7 +6,7 @@ import { SignedIn, usePermits } from './signed-in.tsx';
 
 interface Screen extends ScreenLink {
   readonly permission?: string;
-  /** Permissions of which each is enough instead. */
+  /** Alternative permissions, any one of which is enough to open the screen. */
   readonly orAny?: readonly string[];
 }
 
@@ -22,7 +22,7 @@ const screens: readonly Screen[] = [
   { to: '/key', text: 'Key and limits' },
 ];
 
-/** The frame of the pages that an organisation uses. */
+/** Shows the frame around the organisation's screens. */
 export function OrganisationFrame() {
   return <Frame signedIn={SignedIn} nameOf={nameOf} Links={Links} />;
 }

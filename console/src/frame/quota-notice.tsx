@@ -3,7 +3,7 @@ import { sessionQuery } from '../api/session.ts';
 import type { NearQuota, Session } from '../api/types.ts';
 import { formatBytes, formatNumber } from '../format/format.ts';
 
-/** What the organisation has used of its quotas, if that is 80 % or more. Asks again if the session was read long ago. */
+/** Shows the quotas that are at least 80 % used. Fetches them again if the session data is old. */
 export function QuotaNotice() {
   const { data } = useQuery(sessionQuery<Session>());
   const quotas = data?.quotas ?? [];
@@ -22,14 +22,16 @@ export function QuotaNotice() {
         ))}
       </ul>
       <p>
-        Have data removed that is no longer needed, by a retention period or erasures, or ask the operator of
-        the service for a larger quota.
+        Remove data that is no longer needed, with a retention period or erasures, or ask the operator of the
+        service for a larger quota.
       </p>
     </div>
   );
 }
 
-/** "41,200,000 of 50,000,000 records (82 %)". Rounded down, or 99.9 % would look like all of it. */
+/**
+ * Formats the usage, such as "41,200,000 of 50,000,000 records (82 %)". It rounds down, so that 99.9 % does not look full.
+ */
 function usedOf({ what, used, max }: NearQuota): string {
   const amounts =
     what === 'bytes'

@@ -4,7 +4,7 @@ import { Loading } from '../parts/answer.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Page } from '../parts/page.tsx';
 
-/** Keeps the parameters that a screen knows. All of them are text, as in the address. */
+/** Keeps only the parameters that a screen knows. All of them are strings, as they are in the URL. */
 export function only<const Name extends string>(...names: readonly Name[]) {
   return (search: Record<string, unknown>): { [N in Name]?: string | undefined } => {
     const known = names.filter((name) => typeof search[name] === 'string' && search[name] !== '');
@@ -15,7 +15,8 @@ export function only<const Name extends string>(...names: readonly Name[]) {
 export const routerOptions = {
   basepath: '/console',
   scrollRestoration: true,
-  // Plain text on both sides: by default a status would be read as a number and an id that looks like one, too.
+  // Parameters stay strings when they are parsed and when they are written. By default, the router would parse a status, or
+  // an id that looks like a number, as a number.
   parseSearch: (text: string) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search: Query) => queryText(search),
   defaultPreload: 'intent',

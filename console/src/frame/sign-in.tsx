@@ -5,12 +5,12 @@ import { type Credential, sessionKey, signIn } from '../api/session.ts';
 
 const route = getRouteApi('/sign-in');
 
-/** Only a path of this console: anything else could lead to a foreign site. */
+/** Allows only paths within this console, because anything else could lead to another site. */
 function safePath(next: string | undefined): string {
   return next !== undefined && /^\/(?![/\\])/.test(next) && !next.startsWith('/sign-in') ? next : '/';
 }
 
-/** Signs in, then leads to where the visitor wanted to go. */
+/** Signs in, then navigates to the page that the user requested. */
 export function useSignIn() {
   const { next } = route.useSearch();
   const client = useQueryClient();
@@ -18,7 +18,7 @@ export function useSignIn() {
   return useMutation({
     mutationFn: (credential: Credential) => signIn(credential),
     onSuccess: (session) => {
-      // Nothing of an earlier session may remain: it may have been another organisation's.
+      // Clear all data from an earlier session, because it may belong to a different organisation.
       client.clear();
       client.setQueryData(sessionKey, session);
       router.history.replace(`/console${safePath(next)}`);
@@ -26,7 +26,7 @@ export function useSignIn() {
   });
 }
 
-/** The page outside of the frame. Its name follows the name of the service. */
+/** Shows the sign-in page, which has no frame. The page name comes after the service name. */
 export function SignInPage({ name, children }: { readonly name: string; readonly children: ReactNode }) {
   const { next } = route.useSearch();
   return (
@@ -44,7 +44,7 @@ export function SignInPage({ name, children }: { readonly name: string; readonly
 }
 
 interface SecretFormProps {
-  /** What is asked for: a key or a token. */
+  /** The name of the credential, such as a key or a token. */
   readonly label: string;
   readonly hint: ReactNode;
   readonly pending: boolean;

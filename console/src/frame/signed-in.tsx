@@ -2,7 +2,7 @@ import { createContext, useContext } from 'react';
 import { permits } from '../api/permissions.ts';
 import type { Session } from '../api/types.ts';
 
-/** The session, for every screen inside the frame. */
+/** Provides the session to all screens inside the frame. */
 export const SignedIn = createContext<Session | null>(null);
 
 export function useSession(): Session {
@@ -11,7 +11,7 @@ export function useSession(): Session {
   return session;
 }
 
-/** Whether the key of the session may do something. */
+/** Returns a function that checks whether the session's key has a permission. */
 export function usePermits(): (needed: string) => boolean {
   const { permissions } = useSession().key;
   return (needed) => permits(permissions, needed);

@@ -6,7 +6,7 @@ import { createRoot } from 'react-dom/client';
 import { queryClient } from '../api/query-client.ts';
 import { applyTheme, keptTheme } from './theme.ts';
 
-/** Shows the screen of the address. */
+/** Renders the screen for the current URL. */
 export function start(router: AnyRouter): void {
   applyTheme(keptTheme());
   const root = document.getElementById('root');

@@ -1,9 +1,9 @@
-// frame/: what surrounds every screen: navigation, theme, the signed-in key.
+// The frame/ folder contains everything around a screen: the navigation, the theme and the signed-in key.
 
 export type Theme = 'system' | 'light' | 'dark';
 
 export const themeStorageKey = 'intake-console-theme';
-/** Sent to the document when the colours have changed. */
+/** The event that is dispatched on the document when the colours have changed. */
 export const themeChanged = 'intake-theme-changed';
 
 export function keptTheme(): Theme {
@@ -11,7 +11,7 @@ export function keptTheme(): Theme {
     const kept = localStorage.getItem(themeStorageKey);
     return kept === 'light' || kept === 'dark' ? kept : 'system';
   } catch {
-    return 'system'; // Storage may be forbidden.
+    return 'system'; // Storage may be blocked.
   }
 }
 
@@ -27,6 +27,6 @@ export function keepTheme(theme: Theme): void {
     if (theme === 'system') localStorage.removeItem(themeStorageKey);
     else localStorage.setItem(themeStorageKey, theme);
   } catch {
-    // The choice then lasts until the page is closed.
+    // Without storage, the choice lasts only until the page is closed.
   }
 }

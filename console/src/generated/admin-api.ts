@@ -10,13 +10,13 @@ export interface paths {
         };
         /**
          * List organisations
-         * @description Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null. With `search` only those whose slug or name contains it, in upper or lower case.
+         * @description Returns a page of organisations, ordered by slug. Send `next_cursor` as `cursor` until it is null. With `search`, it returns only organisations whose slug or name contains the text, in upper or lower case.
          */
         get: operations["list-organisations"];
         put?: never;
         /**
          * Create an organisation
-         * @description The slug identifies it from then on. The name is for people; default: the slug.
+         * @description The slug identifies the organisation from then on. The name is for people; default: the slug.
          */
         post: operations["create-organisation"];
         delete?: never;
@@ -34,23 +34,43 @@ export interface paths {
         };
         /**
          * Get an organisation
-         * @description Its name, whether it is suspended or deleted, how far its removal has got, its own limits, quotas and retention, and whether its report is on.
+         * @description Returns its name, whether it is suspended or deleted, the progress of its removal, its own limits, quotas and retention, and whether its report and its lake are on.
          */
         get: operations["get-organisation"];
         put?: never;
         post?: never;
         /**
          * Delete an organisation
-         * @description Within 5 seconds every process answers its keys with 410. It can be restored for `DELETED_ORGANISATIONS_KEPT_DAYS`; then all its data is removed, and `removal` shows how far. The slug can be used again when that is done. Deleting twice changes nothing.
+         * @description Within 5 seconds, requests with its keys get 410 from every process. It can be restored for `DELETED_ORGANISATIONS_KEPT_DAYS`; then all its data is removed, and `removal` shows the progress. The slug can be used again when that is done. Deleting twice changes nothing.
          */
         delete: operations["delete-organisation"];
         options?: never;
         head?: never;
         /**
-         * Rename, suspend, resume or limit an organisation, switch its report, or set its retention
-         * @description Omitted fields do not change. For a limit, null restores the default of the service; for a quota, null removes it. Takes effect within 5 seconds; a quota that is new or lower within a minute. Interactions, receipts and rejections that are older than the days they are kept are deleted for good, within an hour or so; null keeps interactions, and the others for as long as the service does, which is also the most.
+         * Rename, suspend, resume or limit an organisation, switch its report or its lake, or set its retention
+         * @description Omitted fields do not change. A limit of null is the default of the service, and a quota of null removes the quota. Changes take effect within 5 seconds; a new or lower quota takes effect within a minute. Interactions, receipts and rejections that are older than their retention are permanently deleted within about an hour. A retention of null keeps interactions forever, and receipts and rejections for as long as the service does, which is also the maximum.
          */
         patch: operations["change-organisation"];
+        trace?: never;
+    };
+    "/admin/v1/organisations/{slug}/lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the progress of the lake of an organisation
+         * @description Returns whether stored data is still being copied, and the age of the oldest change that is not in the lake.
+         */
+        get: operations["get-lake-of-organisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/admin/v1/organisations/{slug}/restore": {
@@ -64,7 +84,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted organisation
-         * @description Everything is as before it was deleted, also whether it is suspended. Restoring one that is not deleted changes nothing.
+         * @description Restores everything as it was before the deletion, including a suspension. Restoring an organisation that is not deleted changes nothing.
          */
         post: operations["restore-organisation"];
         delete?: never;
@@ -122,7 +142,7 @@ export interface paths {
         };
         /**
          * List keys
-         * @description Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null. `expires_before` and `unused` leave out keys that are revoked or have expired.
+         * @description Returns a page of keys, for one organisation or for all. Send `next_cursor` as `cursor` until it is null. `expires_before` and `unused` exclude keys that are revoked or have expired.
          */
         get: operations["list-keys"];
         put?: never;
@@ -168,7 +188,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke a key
-         * @description Revokes a key: within 5 seconds every process answers it with 401. Revoking twice changes nothing.
+         * @description Revokes a key. Within 5 seconds, requests with the key get 401 from every process. Revoking twice changes nothing.
          */
         post: operations["revoke-key"];
         delete?: never;
@@ -187,7 +207,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link to the console
+         * Create a link to the console
          * @description The link works once. Append `path` to the address of the service and redirect the user there. Access ends when the key with this `key_id` expires or is revoked.
          */
         post: operations["issue-console-link"];
@@ -206,7 +226,7 @@ export interface paths {
         };
         /**
          * Read the audit log
-         * @description Returns a page of the audit log, the newest entry first, of one organisation or of all: send `next_cursor` as `cursor` until it is null. Entries that are added meanwhile appear on the first page of the next reading.
+         * @description Returns a page of the audit log, the newest entry first, for one organisation or for all. Send `next_cursor` as `cursor` until it is null. Entries that are added in the meantime appear when you read the first page again.
          */
         get: operations["list-audit-entries"];
         put?: never;
@@ -246,7 +266,7 @@ export interface paths {
         };
         /**
          * See the state of the service
-         * @description Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, the nodes of a cluster, and for how many days the service keeps receipts and rejections, and deleted organisations.
+         * @description Returns the running processes, when each maintenance chore last succeeded and last failed, how far ahead partitions exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted organisations.
          */
         get: operations["get-service"];
         put?: never;
@@ -266,7 +286,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Answers while the process runs; does not query the database.
+         * @description Answers while the process is running, and does not query the database.
          */
         get: operations["health-live"];
         put?: never;
@@ -286,7 +306,7 @@ export interface paths {
         };
         /**
          * Can it serve?
-         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writes succeed: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.
+         * @description Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old.
          */
         get: operations["health-ready"];
         put?: never;
@@ -324,25 +344,41 @@ export interface components {
             bytes_in_flight_max: number | null;
             /** @description whether the report on recommendations is switched on */
             recommendations_report: boolean;
+            /** @description whether its interactions are also written to the lake */
+            lake: boolean;
             /** @description how much may be stored; null: no quota */
             records_stored_max: number | null;
             /** @description how much may be stored; null: no quota */
             bytes_stored_max: number | null;
-            /** @description what is stored, as measured within the last minute; null without a quota, and until it is first measured */
+            /** @description how much is stored, as measured within the last minute; null without a quota, and until the first measurement */
             records_stored: number | null;
-            /** @description what is stored, as measured within the last minute; null without a quota, and until it is first measured */
+            /** @description how much is stored, as measured within the last minute; null without a quota, and until the first measurement */
             bytes_stored: number | null;
-            /** @description null: as long as the service keeps them; interactions for good */
+            /** @description null: as long as the service keeps them; interactions forever */
             interactions_kept_days: number | null;
-            /** @description null: as long as the service keeps them; interactions for good */
+            /** @description null: as long as the service keeps them; interactions forever */
             receipts_kept_days: number | null;
-            /** @description null: as long as the service keeps them; interactions for good */
+            /** @description null: as long as the service keeps them; interactions forever */
             rejections_kept_days: number | null;
+        };
+        LakeState: {
+            /**
+             * @description `waiting`: no process is writing it yet. `copying`: stored data is being copied. `following`: new data is added
+             * @enum {string}
+             */
+            state: "off" | "waiting" | "copying" | "following";
+            /**
+             * Format: date-time
+             * @description when it was last complete
+             */
+            as_of: string | null;
+            /** @description the age of the oldest change that is not in it; 0 if it is complete, null until everything is copied */
+            lag_seconds: number | null;
         };
         Removal: {
             /** Format: date-time */
             started_at: string;
-            /** @description the table that it is at */
+            /** @description the current table */
             table: string | null;
             /** @description rows removed so far, from all tables */
             rows: number;
@@ -397,7 +433,7 @@ export interface components {
             /** Format: date-time */
             revoked_at: string | null;
             successor_of: string | null;
-            /** @description shown this once */
+            /** @description shown only once */
             key: string;
         };
         KeyPage: {
@@ -406,7 +442,7 @@ export interface components {
             next_cursor: string | null;
         };
         ConsoleLink: {
-            /** @description follows the address of the service; shown this once */
+            /** @description append it to the address of the service; shown only once */
             path: string;
             key_id: string;
             /** Format: date-time */
@@ -522,10 +558,10 @@ export interface components {
                 started_at: string;
                 /**
                  * Format: date-time
-                 * @description once a minute; one that was killed is listed for an hour
+                 * @description updated once a minute; a killed process is listed for an hour
                  */
                 seen_at: string;
-                /** @description whether it does the maintenance */
+                /** @description whether it runs maintenance */
                 is_leader: boolean;
             }[];
             maintenance: {
@@ -558,13 +594,13 @@ export interface components {
             /** @description the name of the status */
             error: string;
             /**
-             * @description for programs; the list of errors says what to do about each
+             * @description for programs; the list of errors explains what to do about each
              * @enum {string}
              */
             code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "admin_unauthorized" | "https_required" | "read_only_token" | "not_found" | "organisation_not_found" | "key_not_found" | "method_not_allowed" | "timed_out" | "slug_taken" | "organisation_is_deleted" | "removal_begun" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
-            /** @description with `invalid_request`: each field or parameter that is wrong */
+            /** @description with `invalid_request`: each invalid field or parameter */
             details?: components["schemas"]["ErrorDetail"][];
         };
         ErrorDetail: {
@@ -576,7 +612,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is malformed, or a parameter or field is wrong; `details` names each. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
+        /** @description The request is malformed, or a parameter or field is invalid; `details` lists each problem. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
         BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -586,7 +622,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The API key or the admin token is missing or wrong. Codes: `admin_unauthorized`. */
+        /** @description The API key or the admin token is missing or invalid. Codes: `admin_unauthorized`. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -596,7 +632,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was not used. Codes: `https_required`, `read_only_token`. */
+        /** @description The key does not allow this or this origin, its organisation is suspended or has used up its quota, or HTTPS was not used. Codes: `https_required`, `read_only_token`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -626,7 +662,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is not JSON, or is compressed in a way that is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
+        /** @description The body is not JSON, or its compression is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -646,7 +682,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Too many requests, records, bytes or wrong keys; wait for the seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
+        /** @description Too many requests, records, bytes or wrong keys; wait for the number of seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -678,7 +714,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service is not available just now; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`. */
+        /** @description The service is not available at the moment; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -724,7 +760,7 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description names this request */
+        /** @description identifies this request */
         "X-Request-Id": string;
         /** @description seconds to wait before sending the request again */
         "Retry-After": number;
@@ -736,7 +772,7 @@ export interface operations {
     "list-organisations": {
         parameters: {
             query?: {
-                /** @description only those with this `search` */
+                /** @description only entries with this `search` */
                 search?: string;
                 /** @description entries per page, default 100 */
                 limit?: components["parameters"]["Limit"];
@@ -772,6 +808,7 @@ export interface operations {
                      *           "records_per_second_max": 100000,
                      *           "bytes_in_flight_max": null,
                      *           "recommendations_report": false,
+                     *           "lake": false,
                      *           "interactions_kept_days": 90,
                      *           "receipts_kept_days": null,
                      *           "rejections_kept_days": null,
@@ -835,6 +872,7 @@ export interface operations {
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
                      *       "recommendations_report": false,
+                     *       "lake": false,
                      *       "interactions_kept_days": 90,
                      *       "receipts_kept_days": null,
                      *       "rejections_kept_days": null,
@@ -903,6 +941,7 @@ export interface operations {
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
                      *       "recommendations_report": false,
+                     *       "lake": false,
                      *       "interactions_kept_days": 90,
                      *       "receipts_kept_days": null,
                      *       "rejections_kept_days": null,
@@ -939,7 +978,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The organisation as it is now. */
+            /** @description The current organisation. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -960,6 +999,7 @@ export interface operations {
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
                      *       "recommendations_report": false,
+                     *       "lake": false,
                      *       "interactions_kept_days": 90,
                      *       "receipts_kept_days": null,
                      *       "rejections_kept_days": null,
@@ -1000,7 +1040,7 @@ export interface operations {
             content: {
                 "application/json": {
                     name?: string;
-                    /** @description true: all its keys are answered with 403 */
+                    /** @description true: requests with its keys get 403 */
                     suspended?: boolean;
                     requests_per_second_max?: number | null;
                     interactions_per_second_max?: number | null;
@@ -1010,6 +1050,8 @@ export interface operations {
                     bytes_stored_max?: number | null;
                     /** @description true: the report on recommendations is counted and can be read; it is false by default */
                     recommendations_report?: boolean;
+                    /** @description true: its interactions are also written to the lake; false, the default: they are not, and files that were written are deleted */
+                    lake?: boolean;
                     interactions_kept_days?: number | null;
                     receipts_kept_days?: number | null;
                     rejections_kept_days?: number | null;
@@ -1017,7 +1059,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The organisation as it is now. */
+            /** @description The current organisation. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1038,6 +1080,7 @@ export interface operations {
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
                      *       "recommendations_report": false,
+                     *       "lake": false,
                      *       "interactions_kept_days": 90,
                      *       "receipts_kept_days": null,
                      *       "rejections_kept_days": null,
@@ -1065,6 +1108,47 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    "get-lake-of-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the lake. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "state": "following",
+                     *       "as_of": "2026-03-14T09:26:53.035Z",
+                     *       "lag_seconds": 34
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LakeState"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "restore-organisation": {
         parameters: {
             query?: never;
@@ -1077,7 +1161,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The organisation as it is now. */
+            /** @description The current organisation. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1098,6 +1182,7 @@ export interface operations {
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
                      *       "recommendations_report": false,
+                     *       "lake": false,
                      *       "interactions_kept_days": 90,
                      *       "receipts_kept_days": null,
                      *       "rejections_kept_days": null,
@@ -1137,15 +1222,15 @@ export interface operations {
     "list-requests-of-organisation": {
         parameters: {
             query?: {
-                /** @description only those with this `type` */
+                /** @description only entries with this `type` */
                 type?: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
-                /** @description only those with this status */
+                /** @description only receipts with this status */
                 status?: "200" | "207" | "400";
-                /** @description only those with this `idempotency_key` */
+                /** @description only entries with this `idempotency_key` */
                 idempotency_key?: string;
-                /** @description only those received at this time or later */
+                /** @description only what was received at this time or later */
                 from?: string;
-                /** @description only those received before this time */
+                /** @description only what was received before this time */
                 to?: string;
                 /** @description the `next_cursor` of the previous page */
                 cursor?: string;
@@ -1353,7 +1438,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key, shown this once, and its details. */
+            /** @description The key, which is shown only once, and its details. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1420,7 +1505,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key, shown this once, and its details. */
+            /** @description The key, which is shown only once, and its details. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1477,7 +1562,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The key as it is now. */
+            /** @description The current key. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1532,18 +1617,18 @@ export interface operations {
                 "application/json": {
                     /** @description its slug */
                     organisation: string;
-                    /** @description whether it is for looking only */
+                    /** @description whether the link gives read-only access */
                     read_only?: boolean;
                     /**
                      * Format: date-time
-                     * @description when the link and what it opens end; default in an hour
+                     * @description when the link and its session end; default in an hour
                      */
                     expires_at?: string;
                 };
             };
         };
         responses: {
-            /** @description Where the link leads. */
+            /** @description The link. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1638,7 +1723,7 @@ export interface operations {
     "list-busiest-organisations": {
         parameters: {
             query?: {
-                /** @description what to compare, default requests */
+                /** @description the measure to compare, default requests */
                 by?: "requests" | "records" | "interactions" | "bytes" | "rejections" | "limits_hit";
                 /** @description how many, default 5 */
                 minutes?: number;
@@ -1700,7 +1785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As it was in the last minute. */
+            /** @description The state in the last minute. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -11,7 +11,7 @@ const screens: readonly ScreenLink[] = [
   { to: '/service', text: 'Service' },
 ];
 
-/** The frame of the operator's pages. */
+/** Shows the frame around the operator's screens. */
 export function OperatorFrame() {
   return <Frame signedIn={SignedIn} nameOf={nameOf} Links={Links} />;
 }

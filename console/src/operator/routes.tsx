@@ -36,7 +36,7 @@ const organisations = createRoute({
   ),
 });
 
-/** What all screens of one organisation have in common. */
+/** All of an organisation's screens share this route. */
 const organisation = createRoute({
   getParentRoute,
   path: '/organisations/$slug',

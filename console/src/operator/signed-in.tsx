@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useContext } from 'react';
 import type { Session } from './api/types.ts';
 
-/** The session, for every screen inside the frame. */
+/** Provides the session to all screens inside the frame. */
 export const SignedIn = createContext<Session | null>(null);
 
 export function useSession(): Session {
@@ -10,18 +10,18 @@ export function useSession(): Session {
   return session;
 }
 
-/** Whether the token of the session may change anything. */
+/** Returns whether the session's token may change anything. */
 export function useMayChange(): boolean {
   return useSession().token.role === 'full';
 }
 
 interface ChangingProps {
-  /** What the token has to permit, such as "Creating organisations". */
+  /** The action that the token must permit, such as "Creating organisations". */
   readonly what: string;
   readonly children: ReactNode;
 }
 
-/** Something that changes the service. With a read-only token, it says why it is missing. */
+/** Shows an action that changes the service. With a read-only token, it explains why the action is missing. */
 export function Changing({ what, children }: ChangingProps) {
   const { token } = useSession();
   if (token.role === 'full') return children;

@@ -5,22 +5,22 @@ interface Asked<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;
-  /** Of a list that is read in pages: the next page alone failed. */
+  /** Whether only the next page of a paginated list failed. */
   readonly isFetchNextPageError?: boolean;
   readonly fetchNextPage?: () => unknown;
 }
 
 interface AnswerProps<T> {
   readonly query: Asked<T>;
-  /** What is read, as in "The uploads could not be read". */
+  /** The subject of the error message, as in "The uploads could not be read". */
   readonly what: string;
   readonly rows?: number;
   readonly children: (data: T) => ReactNode;
 }
 
 /**
- * One part of a screen that waits for an answer. A failed query shows as failed, never as an empty result; what was
- * read before stays visible below the failure.
+ * Shows the part of a screen that depends on a query. A failed query is shown as a failure, never as an empty result, and
+ * earlier data stays visible below it.
  */
 export function Answer<T>({ query, what, rows = 3, children }: AnswerProps<T>) {
   const { data, error } = query;

@@ -11,7 +11,7 @@ const outcomes: Readonly<Record<number, readonly [Tone, string]>> = {
   500: ['bad', 'Not stored'],
 };
 
-/** The outcome of an upload or a batch, by its status. */
+/** Shows an upload's or a batch's outcome, which is derived from its status. */
 export function Outcome({
   status,
   complete = true,

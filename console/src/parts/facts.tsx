@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-/** Names and values, such as those of a receipt. */
+/** Shows a list of names and values, such as a receipt. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className="facts">

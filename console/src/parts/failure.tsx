@@ -2,14 +2,14 @@ import { ApiError } from '../api/request.ts';
 
 interface FailureProps {
   readonly error: unknown;
-  /** What was tried, such as "The uploads could not be read". */
+  /** Describes the failed action, such as "The uploads could not be read". */
   readonly what: string;
   readonly retry?: (() => void) | undefined;
 }
 
 /**
- * A failed request: its code, message and request id, so that a reader can act on it or report it. A wrong request stays
- * wrong, so it is not offered again.
+ * Shows a failed request with its code, message and request id, so that the user can act on it or report it. There is no
+ * retry button for an invalid request, because it would fail again.
  */
 export function Failure({ error, what, retry }: FailureProps) {
   const failed = error instanceof ApiError ? error : undefined;

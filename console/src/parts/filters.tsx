@@ -3,7 +3,7 @@ import { fromLocalField, toLocalField, typeName } from '../format/format.ts';
 
 interface FiltersProps {
   readonly children: ReactNode;
-  /** Whether they are folded at first where the screen is narrow: with many filters the list would be out of sight. */
+  /** Whether the filters start out collapsed on a narrow screen, where they would push the list out of sight. */
   readonly folded?: boolean;
 }
 
@@ -36,12 +36,12 @@ interface Choice {
   readonly text: string;
 }
 
-/** Whether a list shows only a part of what there is. */
+/** Returns whether any filter is set. */
 export function isFiltered(filter: Readonly<Record<string, string | undefined>>): boolean {
   return Object.values(filter).some((value) => value !== undefined);
 }
 
-/** Types of records as the choices of a filter. */
+/** Returns the record types as choices for a filter. */
 export function typeChoices(types: readonly string[]): readonly Choice[] {
   return types.map((value) => ({ value, text: typeName(value) }));
 }
@@ -69,7 +69,7 @@ export function SelectFilter({
   );
 }
 
-/** Applied when the field is left or Enter is pressed, not with every key. */
+/** Shows a text filter that is applied on blur or Enter, not on every keystroke. */
 export function TextFilter({
   label,
   value = '',

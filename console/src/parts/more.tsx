@@ -5,17 +5,17 @@ import { Answer } from './answer.tsx';
 
 interface PagesProps<Page, Row> {
   readonly query: UseInfiniteQueryResult<InfiniteData<Page>>;
-  /** What is read, as in "The uploads could not be read". */
+  /** The subject of the error message, as in "The uploads could not be read". */
   readonly what: string;
-  /** One row, such as "upload". */
+  /** The singular name of a row, such as "upload". */
   readonly one: string;
   readonly rowsOf: (page: Page) => readonly Row[];
-  /** In place of a list without rows. */
+  /** The content that is shown if the list is empty. */
   readonly empty: ReactNode;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
-/** A list that is read page by page. A search that takes long answers with a page that has few rows or none. */
+/** Shows a list that is read page by page. In a slow search, a page may have few rows or none. */
 export function Pages<Page, Row>({ query, what, one, rowsOf, empty, children }: PagesProps<Page, Row>) {
   return (
     <Answer query={query} what={what} rows={8}>
@@ -39,7 +39,7 @@ interface Paged {
   readonly fetchNextPage: () => unknown;
 }
 
-/** Reads the next page of a list. */
+/** Shows a button that reads a list's next page. */
 export function More({ query, shown }: { readonly query: Paged; readonly shown: string }) {
   return (
     <p className="more">

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-/** An empty list says what to do next. */
+/** Appears if a list is empty, and explains what to do next. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="notice notice-empty">
@@ -12,15 +12,15 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
 
 interface NothingFoundProps {
   readonly filtered: boolean;
-  /** One of the list, such as "upload". */
+  /** The singular name of an entry, such as "upload". */
   readonly one: string;
-  /** A link to the list without filters. */
+  /** A link to the unfiltered list. */
   readonly all: ReactNode;
-  /** If there is nothing at all: what to do next. */
+  /** Explains what to do next if nothing exists yet. */
   readonly children: ReactNode;
 }
 
-/** In place of a list without rows. */
+/** Appears if a list is empty. */
 export function NothingFound({ filtered, one, all, children }: NothingFoundProps) {
   if (!filtered) return children;
   return (
@@ -30,7 +30,7 @@ export function NothingFound({ filtered, one, all, children }: NothingFoundProps
   );
 }
 
-/** In place of something that the key may not do. */
+/** Appears in place of an action that the key does not permit. */
 export function NotPermitted({ permission, what }: { readonly permission: string; readonly what: string }) {
   return (
     <div className="notice">
@@ -50,7 +50,7 @@ export function Done({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** A value that is absent: a dash for the eye, a word for a screen reader. */
+/** Shows a missing value, as a dash on the screen and as a word for screen readers. */
 export function None() {
   return (
     <span className="muted">

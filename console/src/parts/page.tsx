@@ -1,24 +1,24 @@
-// parts/: what every screen is made of.
+// The parts/ folder contains the components that all screens share.
 
 import { useLocation } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef } from 'react';
 
-/** Screens that were shown before; the first one leaves the focus where the browser put it. */
+/** The number of screens shown so far. On the first screen, the focus stays where the browser put it. */
 let screensShown = 0;
 
 interface PageProps {
   readonly title: string;
   readonly lead?: ReactNode;
-  /** A link to the screen above this one. */
+  /** A link to the parent screen. */
   readonly back?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** A screen. After a navigation the focus moves to its heading, so that a screen reader announces it. */
+/** Shows a screen. After navigation, the focus moves to the heading, so that screen readers announce it. */
 export function Page({ title, lead, back, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const pathname = useLocation({ select: (location) => location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each of them means another screen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a different path or title means a different screen.
   useEffect(() => {
     if (screensShown++ > 0) heading.current?.focus({ preventScroll: true });
   }, [pathname, title]);

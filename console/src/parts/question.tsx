@@ -2,16 +2,19 @@ import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
 
 interface QuestionProps {
   readonly title: string;
-  /** What happens, on the button: "Discard 12 rejections". */
+  /** The button label, such as "Discard 12 rejections". */
   readonly action: string;
-  /** What happens takes nothing away. */
+  /** Whether the action does not delete anything. */
   readonly harmless?: boolean;
   readonly children: ReactNode;
   readonly onYes: () => void;
   readonly onNo: () => void;
 }
 
-/** Asks before something that cannot be undone or that others notice. Cancel comes first, so a dialog gives it the focus. */
+/**
+ * Asks for confirmation before an action that cannot be undone or that others notice. Cancel is the first button, so the
+ * dialog focuses it.
+ */
 export function Question({ title, action, harmless = false, children, onYes, onNo }: QuestionProps) {
   return (
     <Modal title={title} onClose={onNo}>
@@ -35,11 +38,13 @@ interface ModalProps {
   readonly wide?: boolean;
 }
 
-/** The browser's own dialog: it keeps the focus inside, closes with Escape and gives the focus back. */
+/**
+ * Shows a modal dialog. It uses the browser's own dialog, which traps the focus, closes on Escape and restores the focus.
+ */
 export function Modal({ title, onClose, children, wide = false }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  // Closed before it leaves the document, or the focus would not go back to where it was.
+  // Close the dialog before it leaves the document. Otherwise, the browser would not restore the focus.
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();

@@ -7,7 +7,9 @@ export interface Column<Row> {
   readonly numeric?: boolean;
 }
 
-/** A number in a table. Zero is muted, and left out where rows are lists; `bad` marks every other number. */
+/**
+ * Shows a number in a table. A zero is muted, and it is hidden in stacked rows. With `bad`, any other number is highlighted.
+ */
 export function Count({ value, bad = false }: { readonly value: number; readonly bad?: boolean }) {
   if (value === 0) return <span className="muted count-zero">0</span>;
   return <span className={bad ? 'count-bad' : undefined}>{formatNumber(value)}</span>;
@@ -18,7 +20,10 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
-  /** On a narrow screen each row becomes a list; a wide table scrolls in its own box instead. */
+  /**
+   * Whether the table is wide. On a narrow screen, a wide table scrolls in its own box, and in any other table each row
+   * becomes a list.
+   */
   readonly wide?: boolean;
 }
 

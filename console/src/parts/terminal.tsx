@@ -2,14 +2,14 @@ import { useState } from 'react';
 import { shellWord } from '../format/shell-word.ts';
 
 export interface TerminalCall {
-  /** What it does, if the screen can do several things. */
+  /** Describes the call, if the screen offers several. */
   readonly what?: string;
-  /** Path and query of the API, such as /v1/data?limit=10. */
+  /** The API path and query, such as /v1/data?limit=10. */
   readonly path: string;
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** JSON text of the body. */
+  /** The body as JSON text. */
   readonly body?: string;
-  /** The same with the intake or intake-server command, if it can. */
+  /** The equivalent intake or intake-server command, if there is one. */
   readonly intake?: string;
 }
 
@@ -24,7 +24,7 @@ function curlLine({ path, method = 'GET', body }: TerminalCall): string {
   return lines.join(' \\\n');
 }
 
-/** How to do the same without the console. The key or the token is always a variable. */
+/** Shows how to do the same without the console. The key or token always appears as a shell variable. */
 export function Terminal({ calls }: { readonly calls: readonly TerminalCall[] }) {
   return (
     <details className="terminal">
@@ -40,7 +40,7 @@ export function Terminal({ calls }: { readonly calls: readonly TerminalCall[] })
   );
 }
 
-/** A line to be copied. Browsers offer the clipboard only over HTTPS and on the machine itself. */
+/** Shows a line to copy. Browsers allow access to the clipboard only over HTTPS and on localhost. */
 export function Line({ text }: { readonly text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {

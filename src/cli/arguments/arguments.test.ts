@@ -3,7 +3,10 @@ import { run as keys } from '../keys.ts';
 import { run as organisations } from '../organisations.ts';
 import { help, refuseArguments, unknownCommand } from './help.ts';
 
-/** What the commands refuse before they ask the database. `test/acceptance/command-line.test.ts` runs the program itself. */
+/**
+ * Checks that a command refuses invalid input before it queries the database. `test/acceptance/command-line.test.ts` runs
+ * the program itself.
+ */
 
 async function expectRefused(refused: Promise<void>, help: RegExp) {
   const error = await refused.then(
@@ -16,7 +19,7 @@ async function expectRefused(refused: Promise<void>, help: RegExp) {
 }
 
 it.each([[], ['Acme'], ['-acme'], ['a'.repeat(64)], ['one', 'two']])(
-  'organisations are not created as %j',
+  'refuses to create an organisation with %j',
   async (...slugs) => {
     await expectRefused(organisations(['create', '--', ...slugs]), /slug/);
   },
@@ -30,7 +33,9 @@ it.each([
   [['set-report', 'acme'], /set-report acme on/],
   [['set-report', 'acme', 'yes'], /set-report acme on/],
   [['set-report', 'acme', 'on', 'off'], /set-report acme on/],
-] as [string[], RegExp][])('organisations %j says what it takes', async (args, help) => {
+  [['set-lake', 'acme'], /set-lake acme on/],
+  [['set-lake', 'acme', 'yes'], /set-lake acme on/],
+] as [string[], RegExp][])('organisations %j explains its arguments', async (args, help) => {
   await expectRefused(organisations(args), help);
 });
 
@@ -41,7 +46,7 @@ it.each([
   ['no origin', [...issue, '--browser'], /--origin https:/],
   ['an origin alone', [...issue, '--origin', 'https://shop.example'], /--browser --origin/],
   [
-    'an address for an origin',
+    'an address instead of an origin',
     [...issue, '--browser', '--origin', 'https://shop.example/'],
     /--origin .*no slash at the end/,
   ],
@@ -58,16 +63,16 @@ it.each([
   [
     'a scope of an unknown type',
     [...issue, '--scope', 'data:write:shop'],
-    /"data:write:shop" is no permission, for there is no type "shop"; the types are shops, .*student-favourites/,
+    /"data:write:shop" is not a permission, because there is no type "shop"; the types are shops, .*student-favourites/,
   ],
   ['a scope of nothing', [...issue, '--scope', 'data:write:'], /data:write:<type>/],
   ['an empty scope', [...issue, '--scope', ''], /permission/],
   ['no key', ['revoke'], /key-id/],
   ['two keys', ['revoke', 'a', 'b'], /one key/],
-  ['a flag that is not one', ['issue', '--organization', 'acme'], /organization/],
+  ['an unknown flag', ['issue', '--organization', 'acme'], /organization/],
   ['no action', [], /issue, list, rotate or revoke/],
   ['an unknown action', ['forget'], /issue, list, rotate or revoke/],
-])('keys are not to be had with %s', async (_what, args, help) => {
+])('refuses to issue a key with %s', async (_what, args, help) => {
   await expectRefused(keys(args), help);
 });
 
@@ -77,7 +82,7 @@ it.each([
   ['serve', '--colour', /takes no arguments.*intake-server help settings lists them$/],
   ['migrate', '--log-level', /: LOG_LEVEL=\.\.\. intake-server migrate$/],
   ['dev', '--port', /: PORT=\.\.\. npm run dev$/],
-])('%s %s names the setting in its place, and repeats no value', (command, flag, help) => {
+])('%s %s names the setting to use instead, and repeats no value', (command, flag, help) => {
   const refuse = () => refuseArguments(command, [flag, '9000']);
   expect(refuse).toThrow(help);
   expect(refuse).not.toThrow(/hush|9000/);
@@ -88,22 +93,22 @@ describe('help', () => {
     ?.match(/^ {2}[a-z-]+ {2}/gm)
     ?.map((name) => name.trim()) as string[];
 
-  it('lists every command on one screen, and no setting but the required one', () => {
+  it('lists every command on one screen, and only the required setting', () => {
     const text = help() ?? '';
     expect(commands.length).toBeGreaterThan(9);
-    expect(text.split('\n').length).toBeLessThan(24);
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
     expect(text.match(/\b[A-Z]+_[A-Z_]+\b/g)).toEqual(['DATABASE_URL']);
   });
 
-  it.each(commands)('of %s shows how it is called', (command) => {
+  it.each(commands)('for %s shows how to call it', (command) => {
     expect(help(command)).toContain(`intake-server ${command}`);
   });
 
-  it('of settings lists them', () => {
+  it('for settings lists them', () => {
     expect(help('settings')).toMatch(/^ {2}DATABASE_URL .*\n(.*\n)* {2}LOG_LEVEL /m);
   });
 
-  it('suggests the command that was meant', () => {
+  it('suggests the command that was probably meant', () => {
     expect(help('organisation')).toBe(undefined);
     expect(unknownCommand('organisation').message).toMatch(/Did you mean organisations\?/);
     expect(help('__proto__')).toBe(undefined);

@@ -7,43 +7,53 @@ Usage: intake-server <command> [options]   (in a checkout: node dist/main.js <co
 
 Commands
   serve           serve the API
+  lake            write the data of organisations with a lake to files
   migrate         bring the database schema up to date
-  organisations   create, list, suspend, limit, delete, restore, export and import organisations, and switch their report on or off
+  organisations   create, list, suspend, limit, delete, restore, export and import organisations, and turn their report or lake on or off
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
-  console         make a link that signs somebody in to the console
+  console         create a link that signs somebody in to the console
   top             show the busiest organisations
   audit           show who did what to organisations, keys and tokens
-  erasures        write the ledger of erased people, for a restore
+  erasures        write the ledger of erased people, for use after a restore
   plan            estimate the processes, machines and disks for a load
-  after-restore   revoke again what was revoked before the database was restored, and open it
+  after-restore   repeat the revocations that a restore of the database has undone, and let keys work again
   distribute      spread the tables over the workers of a Citus cluster
-  cluster         show the nodes of a Citus cluster and the largest organisations, and move one
-  dev             serve the API on a PostgreSQL of its own, for trying it out
+  cluster         show the nodes of a Citus cluster and the largest organisations, or move an organisation
+  dev             serve the API with its own PostgreSQL, to try it out
 
 intake-server <command> --help shows options and examples
 intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required
 intake-server --version prints the version`;
 
-const ofSettings = `Settings come from the environment. docs/settings.md has the allowed values.
+const ofSettings = `Settings come from the environment. docs/operating/settings.md has the allowed values.
 
 ${settingLines()}`;
 
 const ofCommand: Readonly<Record<string, string>> = {
   serve: `intake-server serve
 
-Serves the API until it is stopped. Its settings: intake-server help settings. SIGTERM finishes what was begun and takes no new connections. It needs a login that
-is a member of the role intake_serve, and warns of one that may do more. With ADMIN_DATABASE_URL the admin API is served too,
-on a port of its own.
+Serves the API until it is stopped. intake-server help settings lists its settings. On SIGTERM it finishes requests in progress
+and accepts no new connections. It needs a login that is a member of the role intake_serve, and warns if the login has more
+privileges. With ADMIN_DATABASE_URL it also serves the admin API, on a separate port.
 
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake intake-server serve
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake \\
     ADMIN_DATABASE_URL=postgres://intake_ops:change-me@localhost/intake intake-server serve`,
+  lake: `intake-server lake
+
+Writes the data of every organisation with a lake to files under LAKE_URL, until it is stopped. There is a Delta table for each
+record type and one for interactions, in a folder named after the id of the organisation. The command copies the stored data and
+then follows the change log. Several processes divide the organisations among themselves. It needs the login of serve.
+organisations set-lake turns on the lake of an organisation.
+
+  DATABASE_URL=postgres://intake_app:change-me@localhost/intake LAKE_URL=file:///srv/lake intake-server lake
+  DATABASE_URL=postgres://intake_app:change-me@localhost/intake LAKE_URL=s3://bucket/lake intake-server lake`,
   migrate: `intake-server migrate
 
-Runs the migrations that the database has not had, as the owner of the tables, makes the views for analysts, and grants the
-roles intake_serve, intake_admin and intake_read_all what they need. Safe to run again, and by several at once. Not through
-a pooler.
+Runs pending migrations, as the owner of the tables, creates the views for analysts, and grants the roles intake_serve,
+intake_admin and intake_read_all their privileges. It is safe to run again, also several times in parallel. It does not work
+through a pooler.
 
   DATABASE_URL=postgres://intake:change-me@localhost/intake intake-server migrate`,
   organisations: `intake-server organisations create <slug> [--name <name>]
@@ -53,31 +63,39 @@ intake-server organisations resume <slug>
 intake-server organisations limit <slug> [--requests-per-second <n>] [--interactions-per-second <n>]
     [--records-per-second <n>] [--bytes-in-flight <n>] [--records-stored <n>] [--bytes-stored <n>] [--json]
 intake-server organisations set-report <slug> on|off
+intake-server organisations set-lake <slug> on|off
 intake-server organisations delete <slug> --confirm <slug>
 intake-server organisations restore <slug>
 intake-server organisations set-retention <slug> [--interactions <days>] [--receipts <days>] [--rejections <days>] [--json]
 intake-server organisations export <slug> --to <folder>
 intake-server organisations import <slug> --from <folder>
 
-suspend refuses all keys of an organisation with 403, resume ends that. limit sets limits of its own, shows them, and
-takes "default" to return to the settings of the service. Where no limit of its own is set, it prints the default: the
-setting in the environment of the command. Changes reach every process within 5 seconds. set-report
-switches the report on recommendations on or off; it is off by default. --records-stored and --bytes-stored are quotas
-of what an organisation may store, interactions included; without them storage is not limited. set-retention sets for how many days an organisation keeps
-its interactions, receipts and rejections, such as 90d, and shows it; "off" ends that. What has expired is deleted for good, within
-an hour or so. Receipts and rejections can be kept for as long as RECEIPTS_KEPT_DAYS says at most. delete refuses all keys with 410;
-restore undoes it, for as many days as DELETED_ORGANISATIONS_KEPT_DAYS of the service says. Then everything of the organisation is
-removed, which list shows.
+suspend makes all keys of an organisation fail with 403, and resume undoes that. limit sets the organisation's own limits and shows
+them; "default" returns to the settings of the service. For a limit that is not set, it prints the default from the environment of
+the command. --records-stored and --bytes-stored are quotas, which include interactions; there are none by default. Changes take
+effect in every process within 5 seconds.
 
-export writes all records, deleted ones too, and all interactions to a folder, and import stores them in another service, in an
-organisation that is new or empty. Keys, limits, receipts, rejections, erasures and the audit log do not move. Both continue when
-they are run again. They need two logins, like serve with the admin API: DATABASE_URL with that of serve, to read and store, and
-ADMIN_DATABASE_URL with that of the other commands, to find the organisation and to log it. import also takes ERASURE_KEYS.
+set-report turns the report on recommendations on or off; it is off by default. set-lake does the same for the files that
+intake-server lake writes; off deletes the files.
+
+set-retention sets and shows how long an organisation keeps its interactions, receipts and rejections, such as 90d; "off" removes
+the setting. Expired data is permanently deleted within about an hour. Receipts and rejections can be kept for RECEIPTS_KEPT_DAYS
+at most.
+
+delete makes all keys fail with 410. restore undoes it for as long as DELETED_ORGANISATIONS_KEPT_DAYS of the service allows. After
+that, all data of the organisation is removed, and list shows the progress.
+
+export writes all records, including deleted ones, and all interactions to a folder, and import stores them in another service, in
+a new or empty organisation. Keys, limits, receipts, rejections, erasures and the audit log do not move. If a command
+is interrupted, run it again to continue. Both need two logins, like serve with the admin API: DATABASE_URL with the login of serve,
+to read and store, and ADMIN_DATABASE_URL with the login of the other commands, to find the organisation and to log the move.
+import also needs ERASURE_KEYS.
 
   intake-server organisations create acme --name "Acme Student Discounts"
   intake-server organisations list
   intake-server organisations limit acme --records-per-second 100000
   intake-server organisations set-report acme on
+  intake-server organisations set-lake acme on
   intake-server organisations set-retention acme --interactions 90d --receipts 14d
   intake-server organisations suspend acme
   intake-server organisations delete acme --confirm acme
@@ -90,14 +108,15 @@ intake-server keys list [--organisation <slug>] [--expiring <period>] [--unused]
 intake-server keys rotate <key-id> [--grace <period>] [--expires <when>] [--json]
 intake-server keys revoke <key-id>
 
-rotate issues a successor; the old key works for the grace period, 24h by default. revoke ends a key at once, for one that is
-compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do
-everything but erase people and answer access requests; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
-list --expiring 30d shows the keys in use that expire within 30 days, --unused those that were never used.
-A key that is part of a web page must be a browser key: it only records interactions, only from pages of its origins, and is
-limited for each visitor. Every visitor can read it.
+rotate issues a successor, and the old key works for the grace period, 24h by default. revoke ends a key immediately, for example if
+it is compromised. Both take effect in every process within 5 seconds. A key is shown once, when it is issued. Without --scope it
+has all permissions except erasing people and answering access requests. --expires takes a period or a date; without it, a key never
+expires, because a successor does not inherit the expiry of the old key. list --expiring 30d shows the keys in use that expire
+within 30 days, and list --unused shows the keys that were never used.
+A key in a web page must be a browser key: it only records interactions, only from pages of its origins, and is limited per
+visitor. Every visitor can read it.
 Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read, and data:erase and data:access,
-which a key has only if they are named
+which a key has only if --scope lists them
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write
@@ -110,18 +129,18 @@ which a key has only if they are named
 intake-server tokens list [--json]
 intake-server tokens revoke <name>
 
-A token permits the use of the admin API: everything, or with --read-only what only reads. Give one to each person or program:
-its name is the actor in the audit log, and is never given twice. The token is shown once, when it is issued. A revoked token
-is refused by every process from then on. Without --expires, a period or a date, it never expires.
+A token gives full access to the admin API or, with --read-only, read access. Issue one to each person or program, because its name
+is the actor in the audit log. Names are never reused. The token is shown once, when it is issued. A revoked token stops working
+immediately. --expires takes a period or a date; without it, a token never expires.
 
   intake-server tokens issue deploy --expires 90d
   intake-server tokens issue dashboard --read-only
   intake-server tokens revoke deploy`,
   console: `intake-server console link --organisation <slug> [--read-only] [--expires <when>] [--json]
 
-Makes a link to the console and prints its path; append it to the address of the service. The link works once. With --read-only
-its user can change nothing. Access ends after an hour, or when --expires says, a period or a date. To end it at once, revoke
-the key that the command names.
+Creates a link to the console and prints its path; append it to the address of the service. The link works once. With --read-only,
+its user cannot change anything. Access ends after an hour, or as specified with --expires (a period or a date). To end it
+immediately, revoke the key that the command prints.
 
   intake-server console link --organisation acme --read-only --expires 1h`,
   top: `intake-server top [--by <measure>] [--minutes <n>] [--limit <n>] [--json]
@@ -133,23 +152,23 @@ limits_hit, the requests that were refused because of a limit. Each process reco
   intake-server top --by bytes --minutes 60`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
 
-Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. The log only grows.
+Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. Entries are never changed.
 
   intake-server audit --organisation acme`,
   erasures: `intake-server erasures
 
-Writes the ledger of erased people, a line of JSON for each hash of an id, to be kept outside the database. after-restore reads
+Writes the ledger of erased people, with a line of JSON for each hash of an id. Keep it outside the database. after-restore reads
 it to erase these people again.
 
   intake-server erasures > erasures.ndjson`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
     [--records-per-request <n>] [--costs <file>]
 
-Estimates the CPU, processes, connections, memory and disk for a load, and the stage of docs/scaling.md that it needs, from
-measured costs, and prints its assumptions. The CPU is a range, because it depends on the machine; with --costs it is one
-figure. Retention is for how many days of new data there must be room.
-Uploads hold 1,000 records each by default; small ones cost much more CPU for each record. It asks no database. --costs takes
-the costs of your own machine, which npm run bench -- costs --save <file> measures in a checkout.
+Uses measured costs to estimate the CPU, processes, connections, memory and disk for a load, and the stage of
+docs/operating/scaling.md that it needs, and prints its assumptions. The CPU is a range, because it depends on the machine; with
+--costs it is one figure. --retention is the number of days of new data that the disk must hold.
+Uploads have 1,000 records each by default; small ones cost much more CPU per record. It does not query a database. --costs
+takes the costs of your own machine, which npm run bench -- costs --save <file> measures in a checkout.
 
   intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365
   intake-server plan --records-per-second 10 --interactions-per-second 0 --organisations 1 --retention 30 \\
@@ -159,20 +178,20 @@ the costs of your own machine, which npm run bench -- costs --save <file> measur
   'after-restore': `intake-server after-restore --audit <file> [--erasures <file>]
 intake-server after-restore --revoke-all-keys [--erasures <file>]
 
-A database that PostgreSQL has restored to an earlier moment gives out no keys: those that were revoked since would work
-again. --audit does again what the audit log of the database before the restore says was done to keys, tokens and
-organisations. If there is no such log, revoke all keys and tokens and issue new ones. Both open the database again.
---erasures erases again the people who were erased since the restored moment: keys work as soon as serve has hidden them.
+In a database that was restored to an earlier time, no key works, because keys that were revoked since then would work again.
+--audit repeats the actions on keys, tokens and organisations from the audit log of the old database. Without that log,
+--revoke-all-keys revokes all keys and tokens, so that you can issue new ones. After either, keys work again.
+--erasures repeats the erasures since the restored time. Keys then work as soon as serve has hidden those people.
 
   intake-server audit --json --limit 10000 > audit.json      (on the old database)
   intake-server erasures > erasures.ndjson                   (on the old database)
-  intake-server after-restore --audit audit.json --erasures erasures.ndjson             (on the restored one)`,
+  intake-server after-restore --audit audit.json --erasures erasures.ndjson             (on the restored database)`,
   distribute: `intake-server distribute [--shards <n>] [--dry-run]
 
-Spreads the tables over the workers of a Citus cluster, by organisation: all that an organisation has is on one node. Run it as
-the owner of the tables, on the coordinator, with all processes stopped; they start again on the same DATABASE_URL. It moves
-the rows that are there, can be run again, and continues where it was interrupted. --shards is the number of parts, ${limits.clusterShards} by
-default; --dry-run prints the statements and runs none. Tables of later versions are distributed by migrate.
+Spreads the tables over the workers of a Citus cluster, by organisation: all data of an organisation is on one node. Run it as the
+owner of the tables, on the coordinator, with all processes stopped; afterwards start them with the same DATABASE_URL. It moves the
+existing rows, can be run again, and continues where it was interrupted. --shards is the number of shards, ${limits.clusterShards} by default;
+--dry-run prints the statements without running them. migrate distributes the tables of later versions.
 
   intake-server distribute --dry-run
   intake-server distribute`,
@@ -180,19 +199,19 @@ default; --dry-run prints the statements and runs none. Tables of later versions
 intake-server cluster move <organisation> <host:port>
 
 Shows the nodes of a Citus cluster with the shards and bytes on each, and the organisations with the most records, each with
-its shard and its node. move brings the shard of an organisation to another node while it goes on being written to; the
-organisations that share the shard go along.
+its shard and its node. move moves the shard of an organisation to another node, together with the organisations that share the
+shard. Writes continue during the move.
 
   intake-server cluster
   intake-server cluster move acme worker-2.internal:5432`,
   dev: `intake-server dev   (in a checkout: npm run dev)
 
-Starts a PostgreSQL of its own below .intake/ in the current folder, migrates it, creates the organisation "demo", and
-serves the API on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT chooses another port. A checkout has that
-PostgreSQL; the installed package does not, and dev prints the command that installs it.`,
+Starts its own PostgreSQL in .intake/ in the current folder, migrates it, creates the organisation "demo", and serves the API
+on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT sets another port. A checkout includes PostgreSQL; the installed
+package does not, and dev prints the command that installs it.`,
 };
 
-/** Undefined if there is no such topic. */
+/** Returns a topic's help, or undefined if there is no such topic. */
 export function help(topic?: string): string | undefined {
   if (topic === undefined) return general;
   if (topic === 'settings') return ofSettings;
@@ -205,7 +224,9 @@ export function unknownCommand(name: string): Error {
   return commandError(`there is no command "${name}".${suggestion} intake-server --help lists them`);
 }
 
-/** The name that was probably meant: within two letters, or with the same beginning. */
+/**
+ * Returns the name that was probably meant. It differs from the input by at most two letters, or starts with the input.
+ */
 function meantName(given: string, names: readonly string[]): string | undefined {
   const [likest] = likestFirst(given.slice(0, 100), names);
   if (likest === undefined || given === '') return undefined;
@@ -214,7 +235,10 @@ function meantName(given: string, names: readonly string[]): string | undefined 
     : names.find((name) => name.startsWith(given));
 }
 
-/** For a command that takes no arguments. The message does not repeat what was given: it may hold a password. */
+/**
+ * Throws if a command that takes no arguments got one. The message does not repeat the input, which may contain a
+ * password.
+ */
 export function refuseArguments(command: string, [first]: readonly string[]): void {
   if (first === undefined) return;
   const setting = /^--([a-z-]+)/.exec(first)?.[1]?.replaceAll('-', '_').toUpperCase();
@@ -226,12 +250,12 @@ export function refuseArguments(command: string, [first]: readonly string[]): vo
   );
 }
 
-/** A misuse of a command; only its message is shown. */
+/** Creates an error for misuse of a command. The user sees only its message. */
 export function commandError(message: string): Error {
   return Object.assign(new Error(message), { code: 'INTAKE_COMMAND' });
 }
 
-/** Each setting with its purpose and its default. */
+/** Lists each setting with its purpose and its default. */
 function settingLines(): string {
   const width = Math.max(...Object.values<Setting>(settings).map(([variable]) => variable.length));
   return Object.values<Setting>(settings)
@@ -242,7 +266,7 @@ function settingLines(): string {
     .join('\n');
 }
 
-/** Markdown as plain text: links become their text. */
+/** Converts Markdown to plain text. Only a link's text is kept. */
 function plain(markdown: string): string {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
 }

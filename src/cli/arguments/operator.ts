@@ -4,7 +4,7 @@ import { findOrganisation, type Organisation } from '../../operator/organisation
 import type { Pool } from '../../postgres/pool.ts';
 import { commandError } from './help.ts';
 
-/** On the command line the actor is whoever is logged in on this machine. */
+/** Returns the operator for the audit log. On the command line, the actor is the logged-in user. */
 export function operator(): Operator {
   return { actor: `cli:${userName()}` };
 }
@@ -13,7 +13,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a uid without an account.
+    // A container may run as a user id without an account.
     return String(process.getuid?.() ?? 'unknown');
   }
 }
@@ -28,7 +28,7 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
-/** The state of a key or token, for lists. */
+/** Returns the state of a key or token, as shown in lists. */
 export function stateOf(one: {
   readonly revoked_at: string | null;
   readonly expires_at: string | null;
@@ -38,12 +38,15 @@ export function stateOf(one: {
   return `${Date.parse(one.expires_at) < Date.now() ? 'ended' : 'ends'} ${one.expires_at}`;
 }
 
-/** The first line of a list for people; programs use --json. */
+/** Returns the header line of a list that people read. Programs use --json. */
 export function headerOf(columns: readonly string[]): string {
   return columns.map((column) => column.toUpperCase()).join('\t');
 }
 
-/** Prints page by page, because there may be hundreds of thousands of rows: one line each, or one JSON array. */
+/**
+ * Prints one line per row, or one JSON array. It reads page by page, because there may be hundreds of thousands of
+ * rows.
+ */
 export async function printAll<T>(
   readPage: (after: string | null) => Promise<readonly T[]>,
   options: {

@@ -6,7 +6,7 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 const periodPattern = /^(\d{1,4})([smhd])$/;
 const isPeriod = (text: string) => periodPattern.test(text);
 
-/** In milliseconds. */
+/** Parses a period into milliseconds. */
 export function readPeriod(text: string): number {
   const [, count = '', unit = ''] = periodPattern.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
@@ -14,7 +14,7 @@ export function readPeriod(text: string): number {
   return ms;
 }
 
-/** A period from now, or a date-time; either must lie in the future. */
+/** Parses a period from now, or a date-time. The resulting time must be in the future. */
 export function readExpiry(given: string): Date {
   const instant = readDateTime(given);
   if (instant === undefined && !isPeriod(given))
@@ -23,6 +23,6 @@ export function readExpiry(given: string): Date {
     );
   const ms = instant === undefined ? Date.now() + readPeriod(given) : unixMsOf(instant);
   if (ms <= Date.now())
-    throw commandError(`--expires ${given} is past; give a date to come, or a period such as 90d`);
+    throw commandError(`--expires ${given} is in the past; give a future date, or a period such as 90d`);
   return new Date(ms);
 }

@@ -9,7 +9,9 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === undefined || action.startsWith('--'))
     return show(action === undefined ? [] : [action, ...args]);
   if (action === 'move') return move(args);
-  throw commandError('cluster takes nothing, --json or move; intake-server cluster --help shows how');
+  throw commandError(
+    'cluster expects no arguments, --json or move; run intake-server cluster --help for examples',
+  );
 }
 
 async function show(args: string[]): Promise<void> {
@@ -38,11 +40,11 @@ async function move(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const [slug, node, ...rest] = positionals;
   if (slug === undefined || node === undefined || rest.length > 0)
-    throw commandError('name an organisation and a node: cluster move acme worker-2.internal:5432');
+    throw commandError('specify an organisation and a node: cluster move acme worker-2.internal:5432');
   await onCoordinator('cluster move', async (coordinator) => {
     await refuseUndistributed(coordinator);
     const planned = await planMove(coordinator, slug, node);
-    if (!planned) return console.log(`${slug} is on ${node} already.`);
+    if (!planned) return console.log(`${slug} is already on ${node}.`);
     const { shard, from, organisations, statement } = planned;
     console.log(`Moving shard ${shard}, with ${organisations} organisations, from ${from} to ${node}.`);
     await showingProgress(coordinator.query(statement));
@@ -50,7 +52,10 @@ async function move(args: string[]): Promise<void> {
   });
 }
 
-/** Waits for a move and prints its progress, which it reads over a second connection. Without that one it only waits. */
+/**
+ * Waits for a move and prints its progress, which it reads over a second connection. If the second connection fails, it
+ * waits without printing.
+ */
 async function showingProgress(moving: Promise<unknown>): Promise<void> {
   let isMoving = true;
   const ended = moving.finally(() => {

@@ -4,7 +4,7 @@ import { distributionSteps, lockDistribution, refuseDistribution } from '../../o
 import { commandError } from '../arguments/help.ts';
 import { onCoordinator } from '../database/coordinator.ts';
 
-/** Spreads the tables over the workers of a Citus cluster. */
+/** Spreads the tables over a Citus cluster's workers. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -19,7 +19,7 @@ export async function run(args: string[]): Promise<void> {
       console.log(`${step};`);
       if (!values['dry-run']) await coordinator.query(step);
     }
-    if (steps.length === 0) console.log('The tables were distributed already.');
+    if (steps.length === 0) console.log('The tables were already distributed.');
     else if (!values['dry-run'])
       console.log(
         'The tables are distributed. Start the processes of Intake; intake-server cluster shows the nodes.',

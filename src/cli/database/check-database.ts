@@ -5,8 +5,8 @@ import { commandError } from '../arguments/help.ts';
 import { otherLogin, type Target } from './explain-database.ts';
 
 /**
- * Refuses to start on a database on which every request would fail. Returns warnings, or the error of a database that
- * is away: it may come back, so the process waits for it.
+ * Refuses to start on a database on which every request would fail. Returns warnings. If the database is unavailable,
+ * it returns the error instead of throwing it, because the database may come back and the process can wait.
  */
 export async function checkDatabase(
   pool: Pool,
@@ -30,7 +30,10 @@ export async function checkAdminDatabase(pool: Pool, target: Target): Promise<vo
   });
 }
 
-/** A refused login, a wrong database name or a pooler will not change without the operator. */
+/**
+ * Returns whether waiting may help. Only the operator can fix a refused login, a wrong database name or a pooler's
+ * configuration.
+ */
 function mayComeBack(error: unknown): boolean {
   const isPooler = /^unsupported startup parameter/.test((error as Error).message);
   return isUnavailable(error) && !isRefusedLogin(error) && !isPooler;
@@ -44,8 +47,8 @@ async function refuseOtherRole(target: Target, may: () => Promise<boolean>): Pro
 }
 
 /**
- * Also starts on the schema of a newer version that still supports this one: a process that crashes during an upgrade
- * must be able to restart.
+ * Refuses a schema that this version does not support. A newer schema is accepted if it still supports this version,
+ * because a process that crashes during an upgrade must be able to restart.
  */
 async function refuseOtherSchema(pool: Pool): Promise<string[]> {
   const state = await schemaState(pool);
@@ -62,7 +65,10 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** Serving needs few rights; any others are at risk if the service has a flaw. */
+/**
+ * Warns about privileges that serving does not need, because they increase the damage if the service has a
+ * vulnerability.
+ */
 async function warnOfRights(pool: Pool): Promise<string[]> {
   const rights = await surplusRights(pool);
   if (rights.length === 0) return [];
@@ -72,13 +78,13 @@ async function warnOfRights(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** Through a pooler, these settings come from the role. */
+/** Checks the settings that come from the role when the service connects through a pooler. */
 async function checkRoleSettings(pool: Pool): Promise<string[]> {
   const { roundsDoubles, missingTimeouts } = await roleSettings(pool);
   if (roundsDoubles)
     throw commandError(
       'the role in DATABASE_URL has extra_float_digits below 1, so numbers would be read rounded; set it to 1 with ' +
-        'alter role, then let the pooler connect anew',
+        'alter role, then let the pooler reconnect',
     );
   if (missingTimeouts.length === 0) return [];
   return [

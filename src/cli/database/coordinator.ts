@@ -6,7 +6,10 @@ import { isUnavailable } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 import { explaining } from './explain-database.ts';
 
-/** Runs a command on one connection to the coordinator without a statement timeout: a statement may take hours. */
+/**
+ * Runs a command on one connection to the coordinator. There is no statement timeout, because a statement may take
+ * hours.
+ */
 export async function onCoordinator<T>(
   command: string,
   work: (coordinator: Coordinator) => Promise<T>,
@@ -14,14 +17,15 @@ export async function onCoordinator<T>(
   const { databaseUrl, databasePooler } = readDatabaseConfig();
   if (databasePooler)
     throw commandError(
-      `${command} cannot go through a pooler; set DATABASE_URL to the coordinator itself, and DATABASE_POOLER=off`,
+      `${command} cannot use a pooler; set DATABASE_URL to the coordinator itself, and DATABASE_POOLER=off`,
     );
   const client = new pg.Client({
     connectionString: databaseUrl,
     application_name: `intake-server ${command}`,
     options: '-c statement_timeout=0 -c idle_in_transaction_session_timeout=0',
   });
-  // A statement under way reports that its connection broke; without a listener the error would also end the process.
+  // The running statement already reports a broken connection. Without a listener, the error would also end the
+  // process.
   client.on('error', () => {});
   try {
     return await explaining({ setting: 'DATABASE_URL', url: databaseUrl, command }, async () => {
@@ -37,7 +41,7 @@ export async function onCoordinator<T>(
   }
 }
 
-/** What was completed stays, and every command here skips it when it is run again. */
+/** Explains a lost connection. Completed work is kept, and every command here skips it on the next run. */
 function explainLoss(error: unknown, { host, port }: pg.Client): unknown {
   if (!isLost(error)) return error;
   return commandError(
@@ -46,7 +50,10 @@ function explainLoss(error: unknown, { host, port }: pg.Client): unknown {
   );
 }
 
-/** Citus reports the last one, as an internal error, when its own server has died. */
+/**
+ * Returns whether the connection was lost. The last condition is for Citus, which reports an internal error when its
+ * own server has died.
+ */
 function isLost(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return isUnavailable(error);
   const { code = '', severity, message } = error;

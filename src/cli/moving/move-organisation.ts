@@ -13,7 +13,7 @@ import { operator } from '../arguments/operator.ts';
 import { checkAdminDatabase, checkDatabase } from '../database/check-database.ts';
 import { explainDatabase } from '../database/explain-database.ts';
 
-/** organisations export: writes an organisation to a folder. */
+/** Runs `organisations export`, which writes an organisation's data to a folder. */
 export async function runExport(args: string[]): Promise<void> {
   const { slug, folder } = readArguments(args, 'export', 'to');
   const config = readMoveConfig();
@@ -22,12 +22,12 @@ export async function runExport(args: string[]): Promise<void> {
   );
   console.log(`Exported ${slug} to ${folder}: ${sizeOf(manifest)} in ${manifest.files.length} files.`);
   console.log(
-    'It contains personal data, and erasures do not reach it: delete it when it is no longer needed. Later changes are in the ' +
+    'It contains personal data, and erasures do not affect it: delete it when it is no longer needed. Later changes are in the ' +
       `change feed of ${slug} after the cursor ${manifest.changes_cursor}`,
   );
 }
 
-/** organisations import: stores such a folder in this service. */
+/** Runs `organisations import`, which loads an exported folder into this service. */
 export async function runImport(args: string[]): Promise<void> {
   const { slug, folder } = readArguments(args, 'import', 'from');
   if (slugProblem(slug) !== undefined) throw commandError(`the slug ${slugProblem(slug)}`);
@@ -41,13 +41,13 @@ export async function runImport(args: string[]): Promise<void> {
     ),
   );
   if (wasDone) {
-    console.log(`${folder} was imported into ${slug} before; nothing was done.`);
+    console.log(`${folder} was already imported into ${slug}; nothing was done.`);
     return;
   }
   console.log(`Imported ${sizeOf(manifest)} into ${slug}.`);
   if (failed > 0)
     throw commandError(
-      `${failed} of them failed. Those that can be kept are among the rejections of ${slug}; its receipts say why`,
+      `${failed} of them failed. They are kept as rejections of ${slug} if possible; its receipts have the reasons`,
     );
   console.log(`Next: intake-server keys issue --organisation ${slug}`);
 }
@@ -65,11 +65,11 @@ function readArguments(
   const [slug, ...rest] = positionals;
   const folder = values[flag];
   if (slug === undefined || rest.length > 0 || typeof folder !== 'string' || folder === '')
-    throw commandError(`give one slug and a folder: organisations ${action} acme --${flag} acme-export`);
+    throw commandError(`specify one slug and a folder: organisations ${action} acme --${flag} acme-export`);
   return { slug, folder };
 }
 
-/** Both logins of a service with an admin API; neither gets a right that it did not have. */
+/** Connects with both logins that a service with an admin API has. Neither login gets additional privileges. */
 async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Promise<T>): Promise<T> {
   const serving = createPool(config, () => {}, { plansOnce: true });
   const admin = createPool({ ...config, databaseUrl: config.adminDatabaseUrl }, () => {});
@@ -88,13 +88,13 @@ async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Prom
     if (error instanceof MoveRefused || error instanceof RequestError) throw commandError(error.message);
     const cause = error instanceof CommitUnconfirmed ? error.cause : error;
     const { code, syscall } = cause as NodeJS.ErrnoException;
-    // A full disk, or a folder that may not be written to.
+    // The disk is full, or the folder is not writable.
     if (/^(open|write|fsync|mkdir|rename)$/.test(syscall ?? '') && !/^ECONN/.test(code ?? ''))
       throw commandError(
-        `${(cause as Error).message}; when that is solved, run the command again: it continues`,
+        `${(cause as Error).message}; when that is fixed, run the command again: it continues`,
       );
     const explained = explainDatabase(cause, target);
-    throw explained === undefined ? error : commandError(`${explained}. Run it again then: it continues`);
+    throw explained === undefined ? error : commandError(`${explained}. Then run it again: it continues`);
   } finally {
     await Promise.all([serving.end(), admin.end()]);
   }
@@ -106,7 +106,7 @@ function sizeOf({ counts }: Manifest): string {
   return `${sum.toLocaleString('en')} records and ${interactions.toLocaleString('en')} interactions`;
 }
 
-/** Shows on standard error how far it has come, every few seconds. */
+/** Prints progress to standard error every few seconds. */
 function reporting(done: string): Report {
   let [lastMs, lastType, lastRows] = [performance.now(), '', 0];
   return (type, rows) => {

@@ -12,7 +12,7 @@ const small: Demand = {
 };
 const day = 86_400;
 
-it('ten a second are one process on one machine', () => {
+it('ten a second need one process on one machine', () => {
   const { stage, service, postgres, connections } = planCapacity(small);
   expect({ stage, processes: service.processes, machines: postgres.machines, connections }).toEqual({
     stage: 'one process',
@@ -23,7 +23,7 @@ it('ten a second are one process on one machine', () => {
   expect(service.cores).toBeLessThan(0.1);
 });
 
-it('each stage follows from what the one before cannot carry', () => {
+it('each stage follows when the previous one is not enough', () => {
   const of = (recordsPerSecond: number, retentionDays: number) =>
     planCapacity({ ...small, recordsPerSecond, interactionsPerSecond: 0, retentionDays }).stage;
   const processCarries = (assumed.coreShareMax / recordCost(1_000).service) * 1e6;
@@ -35,7 +35,7 @@ it('each stage follows from what the one before cannot carry', () => {
   expect(of(100, 100_000)).toBe('Citus');
 });
 
-it('what asks for more machines is named', () => {
+it('names what requires more machines', () => {
   const forDisk = planCapacity({ ...small, recordsPerSecond: 10_000, retentionDays: 365 });
   expect(forDisk.postgres).toMatchObject({ machinesFor: 'disk' });
   const forCpu = planCapacity({
@@ -74,7 +74,7 @@ it('Citus costs as much more CPU as was measured', () => {
   );
 });
 
-it('Citus costs more for interactions, and less of that if all are of one organisation', () => {
+it('Citus costs more for interactions, but less if all belong to one organisation', () => {
   const oneMachine = { ...small, recordsPerSecond: 0, interactionsPerSecond: 10_000, retentionDays: 1 };
   for (const [organisations, factor] of [
     [1, costs.onCitus.interactionOfOne],
@@ -107,15 +107,15 @@ it('disk grows with the rate and the days, receipts only until they are removed'
   expect((year.receipts ?? 0) / (month.receipts ?? 0)).toBeCloseTo(37 / 30);
 });
 
-it('a record in a small upload carries more of what an upload costs', () => {
+it('a record in a small upload has a larger share of the cost of its upload', () => {
   expect(recordCost(1).service).toBe(costs.record.service + costs.upload.service);
   expect(recordCost(1_000).service).toBeLessThan(recordCost(10).service);
-  // A batch holds 1,000 records, and PostgreSQL pays for each batch.
+  // A batch contains up to 1,000 records, and PostgreSQL has a fixed cost per batch.
   expect(recordCost(5_000).postgres).toBeCloseTo(recordCost(1_000).postgres);
   expect(recordCost(1_001).postgres).toBeGreaterThan(recordCost(1_000).postgres);
 });
 
-it('an interaction costs what was measured at its rate, and something between at rates between', () => {
+it('an interaction costs what was measured at its rate, with interpolation between rates', () => {
   const parts = ['service', 'postgres', 'wal', 'changes'] as const;
   for (const { perSecond, one } of costs.interactions)
     for (const part of parts) expect(interactionCost(perSecond, 1)[part]).toBeCloseTo(one[part]);
@@ -139,7 +139,7 @@ it('interactions share more commits in a process that is busy with uploads', () 
   expect(cores(both)).toBeGreaterThan(cores(uploads));
 });
 
-it('the change log takes disk for as long as it is kept, and more where fewer interactions share a row of it', () => {
+it('the change log takes disk for as long as it is kept, and more if fewer interactions share a row', () => {
   const log = (demand: Partial<Demand>) =>
     planCapacity({ ...small, ...demand }).disk.find(({ name }) => name === 'change log')?.kept ?? 0;
   const eightDays = log({ retentionDays: 8 });
@@ -149,14 +149,14 @@ it('the change log takes disk for as long as it is kept, and more where fewer in
   expect(log(many)).toBeGreaterThan(log({ ...many, organisations: 1 }));
 });
 
-it('other costs give another plan', () => {
+it('different costs give a different plan', () => {
   const demand = { ...small, recordsPerSecond: 10_000, interactionsPerSecond: 0 };
   const twice = { ...costs.record, service: 2 * costs.record.service + costs.upload.service / 1_000 };
   const { service } = planCapacity(demand, { ...costs, record: twice });
   expect(service.cores).toBeCloseTo(2 * planCapacity(demand).service.cores);
 });
 
-it('a load for a million processes is planned at once', () => {
+it('a load for a million processes is planned instantly', () => {
   const dear = { ...costs.record, service: 1e9 };
   const { service } = planCapacity({ ...small, recordsPerSecond: 1e6 }, { ...costs, record: dear });
   expect(service.cores).toBeLessThanOrEqual(service.processes * assumed.coreShareMax * 1.000001);

@@ -9,11 +9,13 @@ export interface Demand {
   readonly recordsPerRequest: number;
   readonly interactionsPerSecond: number;
   readonly organisations: number;
-  /** Days of new data that must fit on disk. */
+  /** How many days of new data must fit on disk. */
   readonly retentionDays: number;
 }
 
-/** The stages of docs/scaling.md that follow from a load; a standby and regions do not. */
+/**
+ * The stages in docs/operating/scaling.md that depend on the load. Adding a standby or a region does not depend on it.
+ */
 export type Stage = 'one process' | 'many processes' | 'pooler' | 'Citus';
 
 export interface Capacity {
@@ -21,16 +23,16 @@ export interface Capacity {
   readonly service: { readonly cores: number; readonly processes: number };
   readonly postgres: {
     readonly cores: number;
-    /** One, or the workers of a Citus cluster, without its coordinator. */
+    /** The number of machines: 1, or the number of Citus workers without the coordinator. */
     readonly machines: number;
-    /** On Citus: at least two per worker, so that one can be moved away. */
+    /** On Citus, there are at least two shards per worker, so that one of them can be moved away. */
     readonly shards: number;
-    /** What determines the number of machines. */
+    /** The resource that determines the number of machines. */
     readonly machinesFor: 'CPU' | 'disk';
-    /** The primary keys of all records; clients' ids hit them at random. */
+    /** The size of all records' primary keys. Clients choose the ids, so the keys are accessed in random order. */
     readonly keyBytes: number;
   };
-  /** The most connections that the processes open to PostgreSQL, its pooler or its coordinator. */
+  /** The maximum number of connections that the processes open to PostgreSQL, its pooler or its coordinator. */
   readonly connections: number;
   readonly connectionsPerWorker: number;
   readonly disk: readonly DiskPart[];
@@ -43,30 +45,33 @@ export interface DiskPart {
   readonly kept: number;
 }
 
-/** What a plan assumes about machines and their operation; printed with every plan. */
+/** The assumptions that a plan makes about machines and their operation. They are printed with every plan. */
 export const assumed = {
-  /** The rest of each core is for peaks, maintenance, backups, and the work of a machine that is down. */
+  /**
+   * The maximum share of each core to use. The rest is reserved for peaks, maintenance, backups, and a failed machine's
+   * load.
+   */
   coreShareMax: 0.6,
   coresPerMachine: 32,
-  /** A larger disk takes too long to restore: 16 TB are nine hours at 500 MB/s. */
+  /** A larger disk would take too long to restore: 16 TB already takes nine hours at 500 MB/s. */
   diskBytesPerMachine: 16e12,
-  /** Each session is a PostgreSQL process; beyond some hundreds their overhead keeps growing. */
+  /** Each session is a PostgreSQL process, and with more than a few hundred processes the overhead keeps growing. */
   sessionsMax: 200,
-  /** PgBouncer's pool as docs/operating.md sets it up. */
+  /** The PgBouncer pool size from docs/operating/setup.md. */
   poolerSessions: 40,
-  /** The default of `distribute`. */
+  /** The number of shards that the `distribute` command creates by default. */
   shards: 32,
-  /** How long the write-ahead log is kept beside base backups. */
+  /** How long the write-ahead log is kept, in addition to base backups. */
   walKeptDays: 7,
-  /** Numbering a change leaves a dead row, until autovacuum comes when a fifth of the rows are dead. */
+  /** Numbering a change leaves a dead row, and autovacuum runs only when a fifth of the rows are dead. */
   deadRows: 1.2,
 } as const;
 
 const secondsPerDay = 86_400;
 const micro = 1e-6;
 /**
- * On Citus, uploads and interactions connect to the worker that has the organisation; everything else, and
- * /health/ready, to the coordinator.
+ * On Citus, uploads and interactions connect to the worker that owns the organisation. Everything else, including
+ * /health/ready, connects to the coordinator.
  */
 const connectionsForRequests = settings.databaseConnectionsMax[1].fallback;
 const connectionsPerProcess =
@@ -79,8 +84,9 @@ const connectionsPerProcess =
 const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerNodeMax;
 
 /**
- * With `cpu`, everything takes that many times the CPU of `costs`, as on a machine of another speed. How many interactions
- * share a commit stays the same: a process on a slower machine gets fewer, and takes longer to write them.
+ * Plans the capacity for a load. `cpu` scales all CPU costs in `costs`, for a machine of a different speed. It does not
+ * change the number of interactions that share a commit: a process on a slower machine receives fewer interactions, but
+ * also takes longer to write them.
  */
 export function planCapacity(demand: Demand, costs: Costs = measuredCosts, cpu = 1): Capacity {
   const measured = serviceOf(demand, costs);
@@ -116,8 +122,8 @@ export function planCapacity(demand: Demand, costs: Costs = measuredCosts, cpu =
 }
 
 /**
- * How far the CPU that a load takes can be from `measuredCosts`: they were measured on another machine, and CPU time for the
- * same work varied up to fourfold between hours on one that is shared.
+ * The range by which CPU costs may differ from `measuredCosts`, which were measured on another machine. On a shared
+ * machine, the CPU time for the same work varied up to fourfold from hour to hour.
  */
 export const cpuRange = { least: 0.5, most: 2.7 } as const;
 
@@ -127,13 +133,17 @@ function stageOf(isSpread: boolean, isPooled: boolean, processes: number): Stage
   return processes > 1 ? 'many processes' : 'one process';
 }
 
-/** One process per core: its event loop is saturated before its other threads. */
+/**
+ * Estimates the service's cores. There is one process per core, because a process's event loop saturates before its
+ * other threads.
+ */
 function serviceOf(demand: Demand, costs: Costs): Capacity['service'] {
   const coresOf = (processes: number) => {
     const { uploads, interactions } = coresFor(demand, costs, processes, 'service');
     return uploads + interactions;
   };
-  // The more processes share the interactions, the fewer share a commit, so the total CPU grows with each process.
+  // The more processes there are, the fewer interactions share a commit, so each additional process increases the total
+  // CPU use.
   let processes = 1;
   for (let needed = 1; needed > 0; ) {
     needed = Math.ceil(coresOf(processes) / assumed.coreShareMax) - processes;
@@ -157,7 +167,10 @@ function coresFor(
   };
 }
 
-/** Interactions that arrive while their process is busy with uploads are written together, as if they came faster. */
+/**
+ * Returns the cost of an interaction. Interactions that arrive while their process is busy with uploads are written
+ * together, as if they had arrived at a higher rate.
+ */
 function interactionCostIn(demand: Demand, costs: Costs, processes: number): Cost {
   const { recordsPerSecond, recordsPerRequest, interactionsPerSecond, organisations } = demand;
   const uploadCores = micro * recordsPerSecond * recordCost(recordsPerRequest, costs).service;
@@ -165,7 +178,7 @@ function interactionCostIn(demand: Demand, costs: Costs, processes: number): Cos
   return interactionCost(interactionsPerSecond / processes / (1 - busyShare), organisations, costs);
 }
 
-/** What a record costs in uploads of `recordsPerRequest`. */
+/** Returns the cost of a record in uploads of `recordsPerRequest` records. */
 export function recordCost(recordsPerRequest: number, { upload, record }: Costs = measuredCosts): Cost {
   const perBatch = batchesIn(recordsPerRequest) / recordsPerRequest;
   return {
@@ -181,14 +194,14 @@ function batchesIn(recordsPerRequest: number): number {
 }
 
 /**
- * What an interaction costs when one process takes `rate` a second. Between measured rates the cost is taken for a power of
- * the rate: how many share a commit grows with the rate, and the rest is divided among them. Between one organisation and
- * many it follows how many share a flush.
+ * Returns the cost of an interaction if one process receives `rate` interactions per second. Between measured rates,
+ * the cost is interpolated as a power of the rate, because more interactions share a commit at higher rates, which
+ * spreads the fixed cost. Between one organisation and many, the cost depends on how many organisations share a flush.
  */
 export function interactionCost(rate: number, organisations: number, costs: Costs = measuredCosts): Cost {
   const { interactions: measured } = costs;
   const next = measured.findIndex(({ perSecond }) => perSecond >= rate);
-  const above = measured.at(next) as InteractionCost; // The last one, at(-1), if none is above.
+  const above = measured.at(next) as InteractionCost; // If no measured rate is higher, this is at(-1), the last one.
   const below = next <= 0 ? above : (measured[next - 1] as InteractionCost);
   const way =
     below === above ? 0 : Math.log(rate / below.perSecond) / Math.log(above.perSecond / below.perSecond);
@@ -205,7 +218,10 @@ export function interactionCost(rate: number, organisations: number, costs: Cost
   };
 }
 
-/** 0 if all interactions of a flush belong to one organisation and share a statement, 1 if each has its own. */
+/**
+ * Returns 0 if all interactions in a flush belong to one organisation and share a statement, and 1 if each belongs to a
+ * different organisation.
+ */
 function apartness(organisations: number): number {
   const rows = limits.interactionsAtOnce;
   const different = organisations * (1 - (1 - 1 / organisations) ** rows);
@@ -232,8 +248,8 @@ function diskOf(
   const tables = [
     part('records', recordsPerSecond * (record.table + record.key), retentionDays),
     part('interactions', interactionsPerSecond * (interaction.written + interaction.indexes), retentionDays),
-    part('receipts', batches * receipt, limits.receiptsKeptDays + 7), // Dropped by the week.
-    part('change log', both('changes') * assumed.deadRows, limits.changesKeptDays + 1), // Dropped by the day.
+    part('receipts', batches * receipt, limits.receiptsKeptDays + 7), // Receipts are dropped weekly.
+    part('change log', both('changes') * assumed.deadRows, limits.changesKeptDays + 1), // Changes are dropped daily.
   ];
   const wal = both('wal') + interactionsPerSecond * costs.indexing.wal;
   return {

@@ -1,49 +1,59 @@
 import { readFileSync } from 'node:fs';
 import { commandError } from '../arguments/help.ts';
 
-/** What a unit of work costs. CPU is in microseconds of CPU time (`/proc`), not wall-clock time; the rest in bytes. */
+/**
+ * The cost of a unit of work. CPU costs are microseconds of CPU time (from `/proc`), not wall-clock time. The other
+ * costs are bytes.
+ */
 export interface Cost {
   readonly service: number;
   readonly postgres: number;
-  /** Write-ahead log without full-page images, with that of numbering the changes. */
+  /** WAL bytes without full-page images, but including the numbering of changes. */
   readonly wal: number;
-  /** In the change log: a row for each batch of records, and for the interactions of an organisation in a commit. */
+  /**
+   * Bytes of change log rows. Each batch of records adds one row, and the interactions in a commit add one per
+   * organisation.
+   */
   readonly changes: number;
 }
 
 export type CostPart = keyof Cost;
 
-/** The costs from which `plan` calculates. */
+/** The costs that `plan` uses. */
 export interface Costs {
-  /** The machine and the versions, as `plan` prints them. */
+  /** The machine and the software versions, printed by `plan`. */
   readonly measuredOn: string;
-  /** An upload by itself, for the service, and a batch of up to 1,000 records by itself, for everything else. */
+  /**
+   * The fixed costs. The service has a fixed cost per upload, and everything else has one per batch of up to 1,000
+   * records.
+   */
   readonly upload: Cost;
-  /** A new transaction with all its 15 fields, beside what its upload costs. */
+  /** The cost of a new transaction record with all 15 fields, in addition to the cost of its upload. */
   readonly record: Cost;
   /**
-   * An interaction with all its fields, its item and student cached, by how many a second one process takes.
-   * Interactions that wait together share a commit, and those of one organisation also a statement and a row of the
-   * change log: so all become cheaper with the rate, and those of `one` organisation more than those of `many`.
+   * The cost of an interaction with all its fields, whose item and student are cached, at several rates per second and
+   * process. Queued interactions share a commit, and interactions of one organisation also share a statement and a
+   * change log row. Interactions therefore become cheaper at higher rates, and more so for `one` organisation than for
+   * `many`.
    */
   readonly interactions: readonly InteractionCost[];
-  /** For each interaction, what the indexes of its day take that are built when the day is over. */
+  /** The cost per interaction of building the indexes when its day is over. */
   readonly indexing: { readonly postgres: number; readonly wal: number };
-  /** Bytes on disk. A receipt is counted per batch. */
+  /** Bytes on disk. Receipts are counted per batch of records. */
   readonly stored: {
     readonly record: { readonly table: number; readonly key: number };
     readonly interaction: { readonly written: number; readonly indexes: number };
     readonly receipt: number;
   };
-  /** The memory of a process at its largest. */
+  /** A process's peak memory usage. */
   readonly processBytes: number;
-  /** PostgreSQL's CPU relative to running without a pooler. */
+  /** PostgreSQL's CPU use with a pooler, relative to its use without one. */
   readonly throughPooler: number;
-  /** PostgreSQL's CPU on Citus relative to plain PostgreSQL. */
+  /** PostgreSQL's CPU use on Citus, relative to plain PostgreSQL. */
   readonly onCitus: {
     readonly record: number;
     readonly interaction: number;
-    /** If all interactions are of one organisation. */
+    /** Applies if all interactions belong to one organisation. */
     readonly interactionOfOne: number;
   };
 }
@@ -54,10 +64,10 @@ export interface InteractionCost {
   readonly many: Cost;
 }
 
-/** Reads costs that `npm run bench -- costs --save` wrote, or that somebody changed since. */
+/** Reads costs written by `npm run bench -- costs --save`, possibly edited by hand. */
 export function readCosts(file: string, like: Costs): Costs {
   const fail = (problem: string) =>
-    commandError(`--costs ${file}: ${problem}; npm run bench -- costs --save ${file} writes it whole`);
+    commandError(`--costs ${file}: ${problem}; npm run bench -- costs --save ${file} writes a complete file`);
   let given: unknown;
   try {
     given = JSON.parse(readFileSync(file, 'utf8'));
@@ -69,11 +79,11 @@ export function readCosts(file: string, like: Costs): Costs {
   const costs = given as Costs;
   const rates = costs.interactions.map(({ perSecond }) => perSecond);
   const at = rates.findIndex((rate, index) => index > 0 && rate <= (rates[index - 1] as number));
-  if (at !== -1) throw fail(`interactions[${at}].perSecond must be above the one before it`);
+  if (at !== -1) throw fail(`interactions[${at}].perSecond must be above the previous one`);
   return costs;
 }
 
-/** The first field that is not of the kind that it has in `like`; undefined if all are. */
+/** Returns a message about the first field whose type differs from `like`, or undefined if all fields match. */
 function differenceIn(path: string, given: unknown, like: unknown): string | undefined {
   const name = path === '' ? 'it' : path;
   if (typeof like === 'number')
@@ -83,7 +93,7 @@ function differenceIn(path: string, given: unknown, like: unknown): string | und
       ? undefined
       : `${name} must be a line of text, at most 200 characters`;
   if (Array.isArray(like)) {
-    if (!Array.isArray(given) || given.length === 0) return `${name} must be a list with an entry or more`;
+    if (!Array.isArray(given) || given.length === 0) return `${name} must be a list with at least one entry`;
     return firstOf(given.map((item, at) => [`${path}[${at}]`, item, like[0]]));
   }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return `${name} must be an object`;

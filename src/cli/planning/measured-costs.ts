@@ -1,14 +1,14 @@
 import type { Costs } from './costs.ts';
 
 /**
- * The costs from which `plan` calculates unless it is given others. `npm run bench -- costs` measures the first part again
- * and prints it as it stands here; paste it when the service has become slower or faster, and run `npm run generate`.
+ * The default costs of `plan`. `npm run bench -- costs` measures the first part again and prints it in this form. When
+ * the service has become slower or faster, paste the output here and run `npm run generate`.
  *
- * The CPU is provisional: medians over six passes on a busy machine, three of them before the case `costs` had its
- * present form, and all of them before there was a change log; at 200 and 1,000 interactions a second it is interpolated.
- * Between passes a figure varied by a third, at low rates up to threefold. The bytes of records and of interactions in
- * their table are the same everywhere; those of log and change log for one organisation are less where a busy machine lets
- * more interactions share a commit.
+ * The CPU figures are provisional. They are medians of six runs on a busy machine. Three of the runs were made before
+ * the `costs` case had its current form, and all six were made before the change log existed. The figures at 200 and
+ * 1,000 interactions per second are interpolated. Figures varied by a third between runs, and up to threefold at low
+ * rates. The table sizes of records and interactions are the same everywhere. With one organisation, the WAL and the
+ * change log are smaller if the machine is so busy that more interactions share a commit.
  */
 export const measuredCosts: Costs = {
   measuredOn: 'two busy virtual cores of an Intel Xeon, PostgreSQL 15, Node 24, November 2026',
@@ -54,18 +54,19 @@ export const measuredCosts: Costs = {
   },
 
   /**
-   * 465 MB with 64 uploads of 5,000 records at once (bench case `memory`), and 190 MB more for an export
-   * (`test/acceptance/export-memory.test.ts`).
+   * The sum of 465 MB with 64 concurrent uploads of 5,000 records (bench case `memory`) and 190 MB for an export
+   * (`test/acceptance/export-memory.test.ts`), rounded up.
    */
   processBytes: 700e6,
 
-  /** Statements are planned each time. docs/operating.md has the runs. */
+  /** Through a pooler, statements are replanned each time. docs/operating/setup.md gives the range. */
   throughPooler: 1.2,
 
   /**
-   * With statements sent to the worker that owns the organisation, Citus 14 on PostgreSQL 17, against PostgreSQL without
-   * Citus. Uploads: 17 against 10 to 12 microseconds a record; through the coordinator 2 to 3 times. Interactions: of eight
-   * organisations 5.3 times, of one 3.4 times, because Citus plans every statement anew.
+   * Measured with Citus 14 on PostgreSQL 17, with statements sent to the worker that owns the organisation, and
+   * compared with PostgreSQL without Citus. An uploaded record took 17 microseconds instead of 10 to 12, and 2 to 3
+   * times as long through the coordinator. An interaction took 5.3 times as long with eight organisations and 3.4 times
+   * as long with one, because Citus replans every statement.
    */
   onCitus: { record: 1.5, interaction: 5.3, interactionOfOne: 3.4 },
 };

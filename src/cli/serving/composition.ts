@@ -11,6 +11,7 @@ import { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
+import { LakeReader } from '../../lake/reading/lake-reader.ts';
 import { limits } from '../../limits.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { Detours } from '../../postgres/cluster/node-detours.ts';
@@ -26,8 +27,7 @@ import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';
 
 /**
- * Makes the pools and caches of a process. Interactions and keys have their own pools, so that uploads cannot starve
- * them.
+ * Creates a process's pools and caches. Interactions and keys have their own pools, so that uploads cannot starve them.
  */
 export function createParts(
   config: Config,
@@ -47,10 +47,11 @@ export function createParts(
       databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
     },
     () => {},
-    // Requests share a key look-up, so it belongs to the trace of none of them.
+    // Requests share a key lookup, so a lookup does not belong to any request's trace.
     { statements: statementEvents(metrics, undefined) },
   );
-  // Behind a pooler the workers' addresses are unknown. The pool for keys: uploads must not delay the shard map.
+  // Behind a pooler, the workers' addresses are unknown. The shard map uses the key pool, so that uploads cannot delay
+  // it.
   const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
@@ -82,6 +83,7 @@ export function createParts(
   });
   const sharedPool = new SharedPool(pools);
   const changeWatch = new ChangeWatch(sharedPool);
+  const lake = config.lakeUrl === null ? undefined : new LakeReader(config.lakeUrl);
   const uploadsStall = new StallWatch();
   const readiness = new Readiness(config, {
     uploads: uploadsStall,
@@ -107,23 +109,24 @@ export function createParts(
     checker,
     cursors,
     changeWatch,
+    lake,
     readiness,
     uploadsStall,
     async close() {
-      await Promise.all([checker.close(), writer.close(), pools.close(), readiness.close()]);
+      await Promise.all([checker.close(), writer.close(), pools.close(), readiness.close(), lake?.close()]);
       await Promise.all([writerPool.end(), keyPool.end()]);
     },
   };
 }
 
-/** The same database on a worker. */
+/** Returns the configuration for the same database on a worker. */
 function at(node: string, config: Config): Config {
   const url = new URL(config.databaseUrl);
   url.host = node;
   return { ...config, databaseUrl: url.href };
 }
 
-/** The callbacks through which a pool reports its statements, if metrics or traces are on. */
+/** Returns the callbacks through which a pool reports its statements, or undefined if metrics and traces are off. */
 export function statementEvents(
   metrics: Metrics | undefined,
   traces: Traces | undefined,

@@ -6,7 +6,7 @@ import type { Maintenance } from '../../maintenance/maintenance.ts';
 import type { Sources } from '../../metrics/metrics.ts';
 import type { createParts } from './composition.ts';
 
-/** What metrics read at each scrape. */
+/** Returns the values that the metrics read at each scrape. */
 export function sourcesOf(
   parts: ReturnType<typeof createParts>,
   maintenance: Maintenance,
@@ -15,7 +15,7 @@ export function sourcesOf(
 ): Sources {
   let wasReady = false;
   return {
-    // Asking PostgreSQL may take longer than a scrape should: then it reports the answer before.
+    // PostgreSQL may take longer to answer than a scrape should take. In that case, the previous result is reported.
     async isReady() {
       const asked = parts.readiness.isReady().then((isReady) => {
         wasReady = isReady;

@@ -1,4 +1,4 @@
-// erasure/sweep/: removes what is left of erased people from every table, step by step.
+// erasure/sweep/: removes erased people's remaining data from every table, step by step.
 
 import { limits } from '../../limits.ts';
 import { type PersonalTable, personalTables } from '../../people/personal-tables.ts';
@@ -7,8 +7,9 @@ import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 
 /**
- * After a restore, people who had been erased are back, and only hashes of their ids are known. Before any key works again, all
- * customers are compared with the hashes, and those that are found are hidden as at the request; the sweep looks for the others.
+ * Hides erased people whose data came back when a backup was restored. Only the hashes of their ids are known, so this
+ * compares all customers with the hashes before any key works again. Customers that match are hidden as if their erasure
+ * had just been requested. The sweep finds the remaining people.
  */
 export async function hideRestoredCustomers(
   pool: Pool,
@@ -34,8 +35,8 @@ export async function hideRestoredCustomers(
 }
 
 /**
- * Compares the ids of people in the next rows of a table with the hashes, and adds those that were erased to their erasures.
- * Returns where to go on; null at the end.
+ * Compares the people's ids in the next rows of a table with the hashes of erased people, and adds the matching ids to
+ * their erasures. Returns the position to continue from, or null at the end of the table.
  */
 export async function identifyNext(
   pool: Pool,

@@ -11,15 +11,15 @@ interface Collected {
   readonly people: readonly string[];
 }
 
-/** A request, and how many records of each type it has. */
+/** An access request, and the number of its records by type. */
 interface Counted {
   readonly access_request_id: string;
   readonly records: Readonly<Record<string, number>>;
 }
 
 /**
- * Deletes what was collected of people for access requests. Nothing is added after the fences: a collection leaves out everyone who
- * is suppressed or hidden.
+ * Deletes the records that access requests have collected about the people being erased. No new records about them are
+ * collected once the fences have been passed, because access requests skip everyone who is suppressed or hidden.
  */
 export const forgetCollected: Step =
   async (_, { organisationId, ids }, from) =>
@@ -54,7 +54,7 @@ async function forget(client: Client, organisationId: string, found: readonly Co
       order by access_request_id for update`,
     values: [organisationId, requests],
   };
-  // First, as a collection does.
+  // The rows are locked first, and in the same order as during collection, to avoid deadlocks.
   const locked = await queryRows<Counted>(client, lock, requests.length);
   const remove = {
     text: `
@@ -68,7 +68,8 @@ async function forget(client: Client, organisationId: string, found: readonly Co
     ],
   };
   await queryRows(client, remove, found.length);
-  // Not counted again: a request can have millions, and a step deletes a few of them.
+  // Subtract the deleted records instead of counting all records again. A request can have millions of records, but a
+  // step deletes only a few.
   const deleted = Map.groupBy(found, (one) => `${one.access_request_id} ${one.type}`);
   for (const { access_request_id, records } of locked) {
     const left = Object.entries(records)

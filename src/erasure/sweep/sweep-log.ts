@@ -6,9 +6,10 @@ import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { StepResult, Sweep } from './sweep-step.ts';
 
 /**
- * Overwrites the ids of people in the change log by the nil UUID. They are not removed: a cursor counts the ids of an entry. Only
- * entries of customers have ids of people, and it comes before the customers are deleted, whose last entries stay until their
- * day is dropped.
+ * Overwrites people's ids in the change log with the nil UUID. The ids are not removed, because a cursor contains a
+ * position in an entry's list of ids. Only entries about customers contain people's ids. This step runs before the
+ * customers are deleted. The log entries about the deletion of customers stay until the day on which they were written is
+ * dropped.
  */
 export async function forgetInLog(
   pool: Pool,

@@ -6,7 +6,7 @@ import { beginAgainUnless, queryRow } from '../../postgres/transactions.ts';
 import { functionName } from '../erasure-functions.ts';
 import type { FoundRow, StepResult, Sweep } from './sweep-step.ts';
 
-/** Deletes rows that were found, or empties what is personal in them; enters both in the change log. */
+/** Deletes the rows or clears their personal fields, and adds the changes to the change log. */
 export async function eraseRows(
   client: Client,
   { organisationId, modes }: Sweep,
@@ -34,7 +34,10 @@ export async function eraseRows(
   return { done, rows: [...byId.values()].map(([first]) => (first as FoundRow).erasure_id) };
 }
 
-/** A removed row is an entry in the feed too, and one less in the counts. */
+/**
+ * Returns the bookkeeping entry for the changed rows. A deleted row also appears in the change feed and is subtracted from
+ * the counts.
+ */
 function doneOf(organisationId: string, type: string, ids: readonly string[], isDeletion: boolean): Done {
   const changed = { count: ids.length, ids: binaryArray('uuid', ids) };
   const stored = {

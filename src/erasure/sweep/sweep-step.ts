@@ -3,29 +3,29 @@ import type { People } from '../../people/people.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import type { ErasureMode } from '../request-erasure.ts';
 
-/** The running erasures of an organisation. */
+/** An organisation's running erasures. */
 export interface Sweep extends People {
   readonly modes: ReadonlyMap<string, ErasureMode>;
-  /** The ids of the people, each with an erasure that it belongs to. */
+  /** The people's ids, each mapped to one erasure it belongs to. */
   readonly ids: ReadonlyMap<string, string>;
 }
 
-/** A row of a person, and the erasure that the person belongs to. */
+/** A person's row, and the person's erasure. */
 export interface FoundRow {
   readonly id: string;
   readonly erasure_id: string;
 }
 
-/** What a step did in its transaction. */
+/** The result of a step's transaction. */
 export interface StepResult {
   readonly done: readonly Done[];
-  /** The erasure of each row that was changed or deleted. */
+  /** For each changed or deleted row, the erasure it belongs to. */
   readonly rows: readonly string[];
-  /** Where the next part starts; null after the last. */
+  /** The position from which the next part continues, or null after the last part. */
   readonly after: string | null;
 }
 
-/** Reads, and returns what to do in a transaction. */
+/** Reads the next rows, and returns a function that does the work in a transaction. */
 export type Step = (
   pool: Pool,
   sweep: Sweep,

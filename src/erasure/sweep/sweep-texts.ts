@@ -7,15 +7,15 @@ import { settleOrganisation } from '../../rejections/unsettled-batches.ts';
 import { answerWithout } from '../../suppression/hidden-ids.ts';
 import type { Step, Sweep } from './sweep-step.ts';
 
-/** The erasure of the first of these people. */
+/** Returns the erasure that the first of these people belongs to. */
 function erasureOf({ ids }: Sweep, { named: [first = ''] }: { readonly named: readonly string[] }): string {
   return ids.get(first) as string;
 }
 
-/** Failed records of people are deleted, whatever is wrong with them. */
+/** Deletes failed records that contain the people's ids, whatever the reason for the failure. */
 const rejections: Step = async (pool, sweep, from) => {
   const { organisationId } = sweep;
-  // What uploads have left to be settled has ids too.
+  // Upload batches that have not been settled yet can also contain ids.
   await settleOrganisation(pool, organisationId);
   const { found, after } = await nextRejections(pool, sweep, from);
   return async (client) => {
@@ -41,7 +41,7 @@ const rejections: Step = async (pool, sweep, from) => {
   };
 };
 
-/** The answers that receipts keep name the ids of failed customers. */
+/** Removes the ids of failed customer records from the responses that are stored in receipts. */
 const receipts: Step = async (pool, sweep, from) => {
   const { organisationId, ids } = sweep;
   const { found, after } = await nextAnswers(pool, sweep, from);
@@ -55,7 +55,7 @@ const receipts: Step = async (pool, sweep, from) => {
   };
 };
 
-/** A client may have put an id into an Idempotency-Key. */
+/** Removes Idempotency-Keys that contain an id, because clients can choose any string as a key. */
 function keysOf(table: KeyTable, forget: string): Step {
   return async (pool, sweep, from) => {
     const { found, after } = await nextKeys(pool, table, sweep, from);
@@ -70,10 +70,10 @@ function keysOf(table: KeyTable, forget: string): Step {
   };
 }
 
-/** What the report is counted from; its figures stay. */
+/** Erases the data from which the report is calculated. The report's figures stay. */
 const report: Step = async (_, sweep) => async (client) => {
   const { organisationId, ids } = sweep;
-  // Waits for a step of the report that is running. Later ones read interactions without their people.
+  // Wait for a report step that is running. Later report steps read interactions that no longer contain these people.
   await client.query('select from report_progress where organisation_id = $1 for update', [organisationId]);
   await queryRow(client, {
     text: 'select erase_from_report($1, $2::uuid[])',
@@ -82,7 +82,7 @@ const report: Step = async (_, sweep) => async (client) => {
   return { done: [], rows: [], after: null };
 };
 
-/** The steps for everything that is not a record or an interaction. */
+/** The steps for everything other than records and interactions. */
 export const eraseTexts: readonly (readonly [name: string, step: Step])[] = [
   ['rejections', rejections],
   ['receipts', receipts],

@@ -19,8 +19,8 @@ import type { FoundRow, Step, Sweep } from './sweep-step.ts';
 import { eraseTexts } from './sweep-texts.ts';
 
 /**
- * The steps of a sweep. Each is done in parts, one transaction each, which also notes how far it has got: whoever is killed
- * leaves nothing half done. Customers come last, when nothing refers to them any more.
+ * The steps of a sweep. Each step consists of parts, and each part is one transaction that also saves the progress, so a
+ * process that is killed leaves no partial work behind. Customers come last, when nothing refers to them any more.
  */
 const steps: readonly (readonly [name: string, step: Step])[] = [
   ...personalTables.filter(({ type }) => type !== 'customers').map(eraseTable),
@@ -57,7 +57,7 @@ async function nextOf(
   };
 }
 
-/** The erasures that these people belong to. */
+/** Returns the erasures that these people belong to. */
 function erasuresOf({ ids }: Sweep, people: readonly (string | null)[]): string[] {
   return people.flatMap((id) => ids.get(id ?? '') ?? []);
 }
@@ -69,13 +69,16 @@ interface Running {
   readonly after: string | null;
 }
 
-/** Sweeps all organisations in turn, a step of each, until the time is up or nothing is left to do. */
+/**
+ * Sweeps every organisation that has open erasures. Takes the organisations in turn, one step each, until the time limit
+ * is reached or no work is left.
+ */
 export async function sweepErasures(
   pool: Pool,
   suppressions: Suppressions,
   stopping?: AbortSignal,
 ): Promise<void> {
-  // In random order: a step of one of them may take all the time.
+  // The order is random, because a single organisation's step may use up the whole time limit.
   const { rows } = await pool.query<{ organisation_id: string; is_restored: boolean }>(
     `select organisation_id, bool_or(step = 'identify customers') as is_restored
      from erasures where state in ('pending', 'running') group by organisation_id order by random()`,
@@ -86,17 +89,17 @@ export async function sweepErasures(
   for (const one of rows) {
     if (stopping?.aborted || performance.now() > deadlineMs) break;
     const hasMore = await sweepStep(pool, one.organisation_id, suppressions).catch((error: unknown) => {
-      // The others go on.
+      // Continue with the other organisations.
       failure ??= error;
       return false;
     });
-    // The array grows while it is gone through.
+    // The loop also visits rows that are pushed while it runs.
     if (hasMore) rows.push(one);
   }
   if (failure !== undefined) throw failure;
 }
 
-/** Does the next part of an organisation's sweep; false if nothing can be done now. */
+/** Does the next part of an organisation's sweep. Returns false if there is nothing to do at the moment. */
 export async function sweepStep(
   pool: Pool,
   organisationId: string,
@@ -110,10 +113,10 @@ export async function sweepStep(
   }
 }
 
-/** Another process, which did the maintenance before or does it now, has done this part. */
+/** Thrown if another process, which may be the current or a previous leader, has already done this part. */
 class DoneByAnother extends Error {}
 
-/** Keeps other processes out until the end of the transaction, which comes first in it. */
+/** Locks out other processes until the transaction ends. Must be the first statement of the transaction. */
 async function lockStep(client: Client, sweep: Sweep, { step, after }: Running): Promise<void> {
   const { rows } = await client.query<Running>(
     `select step, after from erasures where organisation_id = $1 and erasure_id = any ($2::uuid[]) and state = 'running'
@@ -150,7 +153,10 @@ async function nextPart(pool: Pool, organisationId: string, suppressions: Suppre
   return true;
 }
 
-/** Those under way, or else all that are waiting, which become one sweep: a pass over the data serves all of them. */
+/**
+ * Returns the running erasures, or starts all pending ones if none is running. They share one sweep, so a single pass over
+ * the data serves all of them.
+ */
 async function runningErasures(pool: Pool, organisationId: string): Promise<Running[]> {
   const columns = 'erasure_id, mode, step, after';
   const { rows } = await pool.query<Running>(
@@ -163,13 +169,13 @@ async function runningErasures(pool: Pool, organisationId: string): Promise<Runn
      where organisation_id = $1 and state = 'pending' returning ${columns}`,
     [organisationId, new Date()],
   );
-  // People of before a restore have to be found first.
+  // People who came back when a backup was restored must be found first.
   return started.toSorted(
     (one, other) => Number(other.step === 'identify') - Number(one.step === 'identify'),
   );
 }
 
-/** Looks for people of before a restore in all tables but that of customers. */
+/** Looks for people who came back when a backup was restored, in all tables except `customers`. */
 async function identifyOthers(
   pool: Pool,
   sweep: Sweep,
@@ -199,7 +205,7 @@ async function sweepOf(pool: Pool, organisationId: string, running: readonly Run
     'select id, erasure_id from erasure_ids where organisation_id = $1 and erasure_id = any ($2::uuid[])',
     [organisationId, [...modes.keys()]],
   );
-  // Of two erasures of one person, the one that deletes decides.
+  // If a person belongs to two erasures, deletion takes precedence over anonymisation.
   const ordered = rows.toSorted(
     (one, other) =>
       Number(modes.get(one.erasure_id) === 'delete') - Number(modes.get(other.erasure_id) === 'delete'),
@@ -208,7 +214,10 @@ async function sweepOf(pool: Pool, organisationId: string, running: readonly Run
   return { organisationId, modes, idTable: 'erasure_ids', ids };
 }
 
-/** The step after each fence. Before the sweep, whoever belongs to the same people is added to them and suppressed too. */
+/**
+ * The step that follows each fence. Before the rows are swept, the same people's other ids are added and suppressed as
+ * well.
+ */
 const afterFence = {
   fence: 'collect customers',
   'fence customers': 'collect',
@@ -216,8 +225,8 @@ const afterFence = {
 };
 
 /**
- * Waits for the transactions that were running when the suppression had been committed: they may have checked their records with
- * the version before. Every later one sees the new version.
+ * Waits for the transactions that were running when the suppression committed, because they may have checked their records
+ * against the previous version. All later transactions see the new version.
  */
 async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean> {
   const { step, after } = at;
@@ -240,7 +249,10 @@ async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean
   return true;
 }
 
-/** Adds the users of these customers, and other customers with one of these users: one person was stored twice. */
+/**
+ * Adds these customers' users. Also adds other customers with the same users, because they are the same person stored
+ * twice.
+ */
 async function collectCustomers(
   pool: Pool,
   sweep: Sweep,
@@ -281,7 +293,7 @@ async function addPeople(
     );
 }
 
-/** Looks for the users that were seen together with the people, and adds them to their erasures. */
+/** Finds users that occur in the same records as these people, and adds them to the people's erasures. */
 async function collectUsers(
   pool: Pool,
   sweep: Sweep,
@@ -323,7 +335,10 @@ async function noteRows(
   }
 }
 
-/** The ids are in no table from here on, but for the last entries of the change log. */
+/**
+ * Marks the erasures as swept. From this point on, the tables contain the ids only in the last entries of the change log.
+ * The lake's files may still contain the ids.
+ */
 async function noteSwept(client: Client, { organisationId, modes }: Sweep): Promise<void> {
   const erasures = [...modes.keys()];
   await client.query('delete from erasure_ids where organisation_id = $1 and erasure_id = any ($2::uuid[])', [
@@ -331,7 +346,8 @@ async function noteSwept(client: Client, { organisationId, modes }: Sweep): Prom
     erasures,
   ]);
   const text = `
-    update erasures set state = 'swept', step = 'log', after = null, swept_at = $3
+    update erasures set state = 'swept', step = 'log', after = null, swept_at = $3,
+      lake_state = case when exists (select from lake_progress p where p.organisation_id = $1) then 'pending' end
     where organisation_id = $1 and erasure_id = any ($2::uuid[])`;
   await queryRows(client, { text, values: [organisationId, erasures, new Date()] }, erasures.length);
 }

@@ -18,7 +18,7 @@ const top: Operation<AdminParts> = {
     `${limits.busiestOrganisationsMax} busiest by each measure once a minute, so the last minute may be missing.`,
   permission: null,
   query: {
-    by: optional(oneOf(measures, { description: 'what to compare, default requests' })),
+    by: optional(oneOf(measures, { description: 'the measure to compare, default requests' })),
     minutes: optional(counted(limits.busiestMinutesMax, limits.busiestMinutesDefault)),
     limit: optional(counted(limits.busiestOrganisationsMax, limits.busiestDefault)),
   },
@@ -47,11 +47,12 @@ const service: Operation<AdminParts> = {
   tag,
   summary: 'See the state of the service',
   description:
-    'Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, the ' +
-    'nodes of a cluster, and for how many days the service keeps receipts and rejections, and deleted organisations.',
+    'Returns the running processes, when each maintenance chore last succeeded and last failed, how far ahead partitions ' +
+    'exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted ' +
+    'organisations.',
   permission: null,
   answers: {
-    200: { description: 'As it was in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
+    200: { description: 'The state in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
   },
   async handle(_call, { pool, config }) {
     return {

@@ -14,8 +14,8 @@ const list: Operation<AdminParts> = {
   tag: 'Audit',
   summary: 'Read the audit log',
   description:
-    'Returns a page of the audit log, the newest entry first, of one organisation or of all: send `next_cursor` as `cursor` ' +
-    'until it is null. Entries that are added meanwhile appear on the first page of the next reading.',
+    'Returns a page of the audit log, the newest entry first, for one organisation or for all. Send `next_cursor` as ' +
+    '`cursor` until it is null. Entries that are added in the meantime appear when you read the first page again.',
   permission: null,
   query: { organisation: optional(slugField), ...pageQuery },
   answers: { 200: onePage('AuditPage') },

@@ -8,8 +8,8 @@ import type { AdminParts } from './parts.ts';
 
 const fields = {
   organisation: { ...bodyText(slugField), required: true as const },
-  read_only: boolean('whether it is for looking only'),
-  expires_at: expiryField('when the link and what it opens end; default in an hour'),
+  read_only: boolean('whether the link gives read-only access'),
+  expires_at: expiryField('when the link and its session end; default in an hour'),
 };
 
 const issueLink: Operation<AdminParts> = {
@@ -17,7 +17,7 @@ const issueLink: Operation<AdminParts> = {
   method: 'POST',
   path: '/admin/v1/console-links',
   tag: 'Console',
-  summary: 'Make a link to the console',
+  summary: 'Create a link to the console',
   description:
     'The link works once. Append `path` to the address of the service and redirect the user there. Access ends when the key with ' +
     'this `key_id` expires or is revoked.',
@@ -25,7 +25,7 @@ const issueLink: Operation<AdminParts> = {
   requestBody: { schema: bodySchema(fields), example: { organisation: 'acme', read_only: true } },
   answers: {
     201: {
-      description: 'Where the link leads.',
+      description: 'The link.',
       schema: { $ref: '#/components/schemas/ConsoleLink' },
     },
     409: whileDeleted,

@@ -9,13 +9,16 @@ import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { type BodyField, refuse } from '../operation/body.ts';
 import type { Call } from '../operation/operation.ts';
 
-/** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */
+/**
+ * Returns the actor for the audit log. For HTTP requests, the actor is the admin token. The request id appears in both
+ * the audit log and the service log.
+ */
 export function operatorOf({ requestId, token }: Call): Operator {
   if (token === undefined) throw new Error('an operation without a token asked who acts');
   return { actor: `token:${token}`, requestId };
 }
 
-/** Turns a field of the registry into a field of a body. */
+/** Turns a registry field into a body field. */
 export function bodyText({ schema, read }: Field): BodyField<string> {
   return {
     schema: { ...schema },
@@ -28,8 +31,8 @@ export function bodyText({ schema, read }: Field): BodyField<string> {
 }
 
 /**
- * An identifier with a fixed pattern. The pattern is only published: a value that does not match is answered as not
- * found.
+ * An identifier with a fixed pattern. The pattern is published but not enforced, so a request with a value that does not
+ * match it gets a 404.
  */
 export function patternField(pattern: string, description?: string): Field {
   const schema = { type: 'string', pattern, ...(description !== undefined && { description }) };
@@ -38,14 +41,14 @@ export function patternField(pattern: string, description?: string): Field {
 
 export const slugField = patternField(slugSchema.pattern, 'its slug');
 
-/** The organisation that a field or parameter of a request names. */
+/** Finds the organisation that a request field or parameter specifies. */
 export async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
   const found = slugProblem(slug) === undefined ? await findOrganisation(pool, slug) : undefined;
   if (found) return found;
   throw invalidRequest({
     field: 'organisation',
     code: 'reference_not_found',
-    message: 'must be the slug of an organisation that exists',
+    message: 'must be the slug of an existing organisation',
   });
 }
 
@@ -74,7 +77,7 @@ export function expiryField(description: string): BodyField<Date> {
       const instant = typeof value === 'string' ? readDateTime(value) : undefined;
       if (instant === undefined) return refuse('invalid_format', 'must be an ISO 8601 date-time');
       const ms = unixMsOf(instant);
-      return ms > Date.now() ? new Date(ms) : refuse('out_of_range', 'must lie in the future');
+      return ms > Date.now() ? new Date(ms) : refuse('out_of_range', 'must be in the future');
     },
   };
 }
@@ -88,13 +91,11 @@ export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
 
 export const pageQuery = {
   limit: optional(perPage('entries', limits.listedPerPageMax, limits.listedPerPageDefault)),
-  // At most a slug and the id of a key.
+  // Large enough for a slug and a key id.
   cursor: optional(text({ codePointsMax: 75, description: 'the `next_cursor` of the previous page' })),
 };
 
-/**
- * Reads one page and its `next_cursor`. It fetches one row more than it shows, to know whether there is a next page.
- */
+/** Reads one page and its `next_cursor`. Reads one extra row to find out whether there is a next page. */
 export async function pageOf<T>(
   query: Call['query'],
   read: (after: string | null, count: number) => Promise<T[]>,

@@ -32,7 +32,7 @@ import type { AdminParts } from './parts.ts';
 
 const tag = 'Keys';
 const issuedAnswer = {
-  description: 'The key, shown this once, and its details.',
+  description: 'The key, which is shown only once, and its details.',
   schema: { $ref: '#/components/schemas/IssuedKey' },
 };
 
@@ -122,7 +122,7 @@ function grantedBy(wanted: {
   }
   if (wanted.permissions)
     throw invalidRequest(
-      notCombinable('permissions', 'must be left out: a browser key only records interactions'),
+      notCombinable('permissions', 'must be omitted, because a browser key only records interactions'),
     );
   if (!wanted.origins)
     throw invalidRequest({ field: 'origins', code: 'required', message: 'is required for a browser key' });
@@ -146,8 +146,8 @@ const list: Operation<AdminParts> = {
   tag,
   summary: 'List keys',
   description:
-    'Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null. ' +
-    '`expires_before` and `unused` leave out keys that are revoked or have expired.',
+    'Returns a page of keys, for one organisation or for all. Send `next_cursor` as `cursor` until it is null. ' +
+    '`expires_before` and `unused` exclude keys that are revoked or have expired.',
   permission: null,
   query: {
     organisation: optional(slugField),
@@ -170,7 +170,7 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** A text that cannot be a key id is answered as a key that does not exist. */
+/** Returns the key id in the path. A malformed key id gets the same response as an unknown key. */
 function keyIdOf({ params }: Call): string {
   const { key_id = '' } = params;
   if (!isKeyId(key_id)) throw new RequestError('key_not_found');
@@ -220,11 +220,11 @@ const revoke: Operation<AdminParts> = {
   tag,
   summary: 'Revoke a key',
   description:
-    'Revokes a key: within 5 seconds every process answers it with 401. Revoking twice changes nothing.',
+    'Revokes a key. Within 5 seconds, requests with the key get 401 from every process. Revoking twice changes nothing.',
   permission: null,
   pathParameters: { key_id: keyId },
   answers: {
-    200: { description: 'The key as it is now.', schema: { $ref: '#/components/schemas/Key' } },
+    200: { description: 'The current key.', schema: { $ref: '#/components/schemas/Key' } },
     404: notFound,
   },
   async handle(call, { pool }) {

@@ -1,4 +1,4 @@
-// http/admin/: the operations of the admin API.
+// http/admin/: the admin API's operations.
 
 import type { Operation } from '../operation/operation.ts';
 import { healthOperations } from '../routes/health.ts';

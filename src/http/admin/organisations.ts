@@ -7,6 +7,7 @@ import {
   type OrganisationChange,
   restoreOrganisation,
 } from '../../operator/audited-actions.ts';
+import { lakeStateOf } from '../../operator/lake-state.ts';
 import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
 import {
   keptDaysProblem,
@@ -53,7 +54,8 @@ const create: Operation<AdminParts> = {
   path: '/admin/v1/organisations',
   tag,
   summary: 'Create an organisation',
-  description: 'The slug identifies it from then on. The name is for people; default: the slug.',
+  description:
+    'The slug identifies the organisation from then on. The name is for people; default: the slug.',
   permission: null,
   requestBody: {
     schema: bodySchema(createFields),
@@ -78,8 +80,8 @@ const list: Operation<AdminParts> = {
   tag,
   summary: 'List organisations',
   description:
-    'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null. With `search` only those whose ' +
-    'slug or name contains it, in upper or lower case.',
+    'Returns a page of organisations, ordered by slug. Send `next_cursor` as `cursor` until it is null. With `search`, ' +
+    'it returns only organisations whose slug or name contains the text, in upper or lower case.',
   permission: null,
   query: { search: optional(text({ codePointsMax: limits.organisationSearchCodePointsMax })), ...pageQuery },
   answers: { 200: onePage('OrganisationPage') },
@@ -91,7 +93,7 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** A text that cannot be a slug is answered as an organisation that does not exist. */
+/** Returns the slug in the path. A malformed slug gets the same response as an unknown organisation. */
 export function slugOf({ params }: Call): string {
   const { slug: asked = '' } = params;
   if (slugProblem(asked)) throw new RequestError('organisation_not_found');
@@ -105,8 +107,8 @@ const get: Operation<AdminParts> = {
   tag,
   summary: 'Get an organisation',
   description:
-    'Its name, whether it is suspended or deleted, how far its removal has got, its own limits, quotas and retention, and whether ' +
-    'its report is on.',
+    'Returns its name, whether it is suspended or deleted, the progress of its removal, its own limits, quotas and ' +
+    'retention, and whether its report and its lake are on.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   answers: { 200: { description: 'The organisation.', schema }, 404: notFound },
@@ -117,9 +119,30 @@ const get: Operation<AdminParts> = {
   },
 };
 
+const lake: Operation<AdminParts> = {
+  id: 'get-lake-of-organisation',
+  method: 'GET',
+  path: '/admin/v1/organisations/{slug}/lake',
+  tag,
+  summary: 'Show the progress of the lake of an organisation',
+  description:
+    'Returns whether stored data is still being copied, and the age of the oldest change that is not in the lake.',
+  permission: null,
+  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  answers: {
+    200: { description: 'The state of the lake.', schema: { $ref: '#/components/schemas/LakeState' } },
+    404: notFound,
+  },
+  async handle(call, { pool, shared }) {
+    const found = await findOrganisation(pool, slugOf(call));
+    if (!found) throw new RequestError('organisation_not_found');
+    return { status: 200, body: await lakeStateOf(shared.for(found.organisation_id), found) };
+  },
+};
+
 const changeFields = {
   name,
-  suspended: boolean('true: all its keys are answered with 403'),
+  suspended: boolean('true: requests with its keys get 403'),
   requests_per_second_max: orNull(wholeNumber(organisationLimits.requests_per_second_max)),
   interactions_per_second_max: orNull(wholeNumber(organisationLimits.interactions_per_second_max)),
   records_per_second_max: orNull(wholeNumber(organisationLimits.records_per_second_max)),
@@ -129,12 +152,15 @@ const changeFields = {
   recommendations_report: boolean(
     'true: the report on recommendations is counted and can be read; it is false by default',
   ),
+  lake: boolean(
+    'true: its interactions are also written to the lake; false, the default: they are not, and files that were written are deleted',
+  ),
   interactions_kept_days: orNull(wholeNumber(keptDaysRange)),
   receipts_kept_days: orNull(wholeNumber(keptDaysRange)),
   rejections_kept_days: orNull(wholeNumber(keptDaysRange)),
 };
 
-/** Receipts and rejections cannot be kept for longer than the service keeps them. */
+/** Throws if an organisation would keep receipts or rejections for longer than the service keeps them. */
 function refuseLonger(wanted: OrganisationChange, serviceDays: number): void {
   const problems = keptTypes.flatMap((type) => {
     const field = `${type}_kept_days` as const;
@@ -150,12 +176,13 @@ const changing: Operation<AdminParts> = {
   method: 'PATCH',
   path: '/admin/v1/organisations/{slug}',
   tag,
-  summary: 'Rename, suspend, resume or limit an organisation, switch its report, or set its retention',
+  summary:
+    'Rename, suspend, resume or limit an organisation, switch its report or its lake, or set its retention',
   description:
-    'Omitted fields do not change. For a limit, null restores the default of the service; for a quota, null removes it. Takes ' +
-    'effect within 5 seconds; a quota that is new or lower within a minute. ' +
-    'Interactions, receipts and rejections that are older than the days they are kept are deleted for good, within an hour or ' +
-    'so; null keeps interactions, and the others for as long as the service does, which is also the most.',
+    'Omitted fields do not change. A limit of null is the default of the service, and a quota of null removes the quota. ' +
+    'Changes take effect within 5 seconds; a new or lower quota takes effect within a minute. Interactions, receipts and ' +
+    'rejections that are older than their retention are permanently deleted within about an hour. A retention of null ' +
+    'keeps interactions forever, and receipts and rejections for as long as the service does, which is also the maximum.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   requestBody: {
@@ -164,7 +191,7 @@ const changing: Operation<AdminParts> = {
     required: false,
   },
   answers: {
-    200: { description: 'The organisation as it is now.', schema },
+    200: { description: 'The current organisation.', schema },
     404: notFound,
     409: whileDeleted,
   },
@@ -184,11 +211,12 @@ const deleting: Operation<AdminParts> = {
   tag,
   summary: 'Delete an organisation',
   description:
-    'Within 5 seconds every process answers its keys with 410. It can be restored for `DELETED_ORGANISATIONS_KEPT_DAYS`; then all its ' +
-    'data is removed, and `removal` shows how far. The slug can be used again when that is done. Deleting twice changes nothing.',
+    'Within 5 seconds, requests with its keys get 410 from every process. It can be restored for ' +
+    '`DELETED_ORGANISATIONS_KEPT_DAYS`; then all its data is removed, and `removal` shows the progress. The slug can be ' +
+    'used again when that is done. Deleting twice changes nothing.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
-  answers: { 200: { description: 'The organisation as it is now.', schema }, 404: notFound },
+  answers: { 200: { description: 'The current organisation.', schema }, 404: notFound },
   async handle(call, { pool }) {
     readFields({}, call.body);
     const deleted = await deleteOrganisation(pool, operatorOf(call), slugOf(call));
@@ -204,11 +232,12 @@ const restore: Operation<AdminParts> = {
   tag,
   summary: 'Restore a deleted organisation',
   description:
-    'Everything is as before it was deleted, also whether it is suspended. Restoring one that is not deleted changes nothing.',
+    'Restores everything as it was before the deletion, including a suspension. Restoring an organisation that is not ' +
+    'deleted changes nothing.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   answers: {
-    200: { description: 'The organisation as it is now.', schema },
+    200: { description: 'The current organisation.', schema },
     404: notFound,
     409: refused('Its removal has begun. Code: `removal_begun`.'),
   },
@@ -224,6 +253,7 @@ export const organisationOperations: readonly Operation<AdminParts>[] = [
   create,
   list,
   get,
+  lake,
   changing,
   deleting,
   restore,

@@ -9,9 +9,12 @@ import type { SharedPool } from '../../postgres/shared-pool.ts';
 export interface AdminParts {
   readonly config: Config;
   readonly pool: Pool;
-  /** The cursors of the service: the login of the admin API may not read their key. */
+  /**
+   * Creates cursors with the service's database login, because the admin API's login may not read the key that signs
+   * them.
+   */
   readonly cursors: SignedCursors;
-  /** The connections of the service, to read what belongs to one organisation. */
+  /** The service's connections, used to read one organisation's data. */
   readonly shared: SharedPool;
   readonly bytesInFlight: BytesInFlight;
   readonly readiness: Readiness;

@@ -57,7 +57,7 @@ const rejections: Operation<AdminParts> = {
   async handle(call, parts) {
     const organisationId = await organisationOf(call, parts);
     const summary = await rejectionSummary(parts.shared.for(organisationId), organisationId, {});
-    // The records themselves are the organisation's business.
+    // Only the organisation itself may see the records.
     return {
       status: 200,
       body: { rejections: summary.rejections.map(({ example: _, ...counted }) => counted) },

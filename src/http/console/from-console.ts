@@ -1,13 +1,13 @@
-// http/console/: the pages of the consoles, and signing in.
+// http/console/: serves the console's pages and its sign-in.
 
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { type ApiName, RequestError } from '../../errors.ts';
 
-/** Below this address the console finds the operations of the API. */
+/** The console calls the API's operations below this path. */
 const apiPath = '/console/api';
 
-/** The addresses there that lead to operations of each API. */
+/** For each API, the paths below `apiPath` that map to operations. */
 const operationPaths: Readonly<Record<ApiName, RegExp>> = {
   public: /^\/console\/api\/(v1|user-interactions)([/?]|$)/,
   admin: /^\/console\/api\/admin\/v1([/?]|$)/,
@@ -16,8 +16,9 @@ const operationPaths: Readonly<Record<ApiName, RegExp>> = {
 const fromConsole = new WeakSet<IncomingMessage>();
 
 /**
- * The console uses the operations of the API, under another address and with a cookie instead of a key: the cookie's path keeps
- * it away from the API itself. Returns the address of the operation.
+ * Returns the URL of the operation that a console request calls. The console uses the API's operations under a different
+ * path and with a cookie instead of a key. The cookie is limited to that path, so browsers do not send it to the API
+ * itself.
  */
 export function withoutConsole(api: ApiName, request: IncomingMessage, url: string): string {
   if (!url.startsWith(apiPath) || !operationPaths[api].test(url)) return url;
@@ -30,8 +31,8 @@ export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
 }
 
 /**
- * Only the console's own pages may change anything. The cookie is not sent with requests of other sites; this refuses those of
- * other hosts of the same site too.
+ * Throws if a request that could change something does not come from one of the console's own pages. Browsers do not send
+ * the cookie with cross-site requests, so this check matters only for requests from other hosts on the same site.
  */
 export function refuseOtherPage({ method, headers, host }: FastifyRequest): void {
   if (method === 'GET' || method === 'HEAD') return;

@@ -14,7 +14,7 @@ import { operatorCookie } from './session-cookie.ts';
 
 const fields = { token: { ...textField, required: true as const } };
 
-/** Wrong tokens are not counted, for the reasons of `admitOperator`. */
+/** Wrong tokens are not counted, for the reasons given in the comment on `admitOperator`. */
 const signIn: Operation<AdminParts> = {
   ...sessionOperation,
   id: 'operator-sign-in',

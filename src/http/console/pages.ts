@@ -4,20 +4,23 @@ import type { FastifyInstance } from 'fastify';
 import { type ApiName, RequestError } from '../../errors.ts';
 import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
 
-/** Written by the build of console/. The same path from `src/` and from `dist/`. */
+/** The build of `console/` writes this folder. The relative path is the same from `src/` and from `dist/`. */
 const folder = new URL('../../../dist/console/', import.meta.url);
 
-/** The organisation's console and the operator's share their assets. */
+/** The HTML page of each console. The organisation's console and the operator's console share their scripts and styles. */
 const pages: Readonly<Record<ApiName, string>> = { public: 'index.html', admin: 'operator.html' };
 
 export const consolePaths: readonly string[] = ['/console', '/console/', '/console/*'];
 
-/** The page loads nothing from other hosts and runs nothing that is not a file of the console. */
+/** The page loads nothing from other hosts and runs only the console's own scripts. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Holds in a worker, which is not bound by the policy of the page that started it: what reads files asks nobody for anything. */
+/**
+ * A worker is not bound by the policy of the page that started it, so it has its own policy: the code that reads files
+ * must not make any requests.
+ */
 const workerPolicy = "default-src 'none'; script-src 'self'";
 
 const types: Readonly<Record<string, string>> = {
@@ -27,8 +30,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serves the console of an API: its scripts and styles, whose names contain a hash, and for every other address its one page,
- * which shows what the address says.
+ * Serves an API's console. Scripts and styles have a hash in their names. Every other path gets the single page, which
+ * renders the view for that path.
  */
 export function addConsole(app: FastifyInstance, api: ApiName): void {
   const page = new StaticFile(new URL(pages[api], folder), {

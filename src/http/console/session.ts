@@ -12,7 +12,7 @@ export const textField = {
   read: (value: unknown) => (typeof value === 'string' ? value : refuse('wrong_type', 'must be a string')),
 };
 
-/** Nobody but the console calls these, so the API description leaves them out. */
+/** Only the console calls these operations, so the API description omits them. */
 export const sessionOperation = {
   path: '/console/api/session',
   tag: 'Console',

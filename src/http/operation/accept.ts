@@ -10,7 +10,7 @@ export function isJsonLines(contentType: string | string[] | undefined): boolean
   );
 }
 
-/** Whether a client asks for this media type by name and does not prefer JSON, the default. */
+/** Returns whether the client requests this media type by name and does not prefer JSON, which is the default. */
 export function accepts(mediaType: string, accept: string | string[] | undefined): boolean {
   const quality = qualitiesOf(String(accept ?? ''));
   const wanted = quality.get(mediaType) ?? 0;
@@ -21,7 +21,8 @@ export function accepts(mediaType: string, accept: string | string[] | undefined
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 
 /**
- * Picks the encoding of an answer by `Accept-Encoding`; falls back to `identity` if the client accepts none of ours.
+ * Picks the content encoding according to `Accept-Encoding`. Falls back to `identity` if the client accepts none of our
+ * encodings.
  */
 export function preferredEncoding(accept: string | string[] | undefined): ContentEncoding {
   const quality = qualitiesOf(String(accept ?? ''));
@@ -29,14 +30,14 @@ export function preferredEncoding(accept: string | string[] | undefined): Conten
   const wanted: [ContentEncoding, number][] = [
     ['br', quality.get('br') ?? any ?? 0],
     ['gzip', quality.get('gzip') ?? quality.get('x-gzip') ?? any ?? 0],
-    // Always acceptable unless excluded, but ranked below any encoding that is named.
+    // `identity` is always acceptable unless it is excluded, but it ranks below any encoding that the client lists.
     ['identity', quality.get('identity') ?? 0],
   ];
   const most = Math.max(...wanted.map(([, q]) => q));
   return most > 0 ? (wanted.find(([, q]) => q === most)?.[0] ?? 'identity') : 'identity';
 }
 
-/** The names in a header such as `text/html, application/json;q=0.5`, each with its quality from 0 to 1. */
+/** Parses a header such as `text/html, application/json;q=0.5` into names and qualities from 0 to 1. */
 function qualitiesOf(accept: string): Map<string, number> {
   return new Map(
     accept.split(',').map((range) => {

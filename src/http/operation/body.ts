@@ -3,15 +3,15 @@ import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from './operation.ts';
 
-/** A field of a body: its published schema and the function that reads its value. */
+/** A body field: its published schema and the function that reads its value. */
 export interface BodyField<T = unknown> {
   readonly schema: JsonSchema;
   readonly required?: boolean;
-  /** Calls `refuse` on a bad value. */
+  /** Calls `refuse` on an invalid value. */
   readonly read: (value: unknown) => T;
 }
 
-/** Called by `read`: reports what is wrong with a field. */
+/** Called by `read` to report an invalid field. */
 export function refuse(code: string, message: string): never {
   throw new FieldRefused(code, message);
 }
@@ -31,8 +31,8 @@ type ReadFields<F extends Record<string, BodyField>> = {
 };
 
 /**
- * Reads a body of known fields. Reports every missing, malformed or unknown field by name; an unknown one only if `namesUnknown`,
- * since a client may send personal data where a name should be.
+ * Reads a body with known fields. Reports every missing, malformed or unknown field. The names of unknown fields are
+ * included only if `namesUnknown` is set, because a client may send personal data where a field name belongs.
  */
 export function readFields<F extends Record<string, BodyField>>(
   fields: F,
@@ -66,8 +66,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function unknownField(field: string, fields: object): Detail {
   const known = Object.keys(fields).join(', ');
-  const takes = known === '' ? 'this request takes no fields' : `this request takes ${known}`;
-  const message = `${field === 'body' ? 'has a field that is not known' : 'is not known'}; ${takes}`;
+  const takes = known === '' ? 'this request accepts no fields' : `this request accepts ${known}`;
+  const message = `${field === 'body' ? 'has an unknown field' : 'is not a known field'}; ${takes}`;
   return { field, code: 'unknown_field', message };
 }
 

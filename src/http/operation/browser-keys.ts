@@ -8,11 +8,14 @@ import type { Warning } from '../../registry/warnings.ts';
 import type { Answer, Call } from './operation.ts';
 
 /**
- * Browser keys are part of web pages, so everybody has them. They record interactions, from pages of their origins, and
- * their answers do not depend on what is stored.
+ * Browser keys are embedded in web pages and are therefore public. They can only record interactions, and only from pages
+ * of their allowed origins. Responses to requests with browser keys do not depend on stored data.
  */
 
-/** A preflight carries no key, so it is answered alike for all origins. What counts is the answer to the request itself. */
+/**
+ * A preflight carries no key, so every origin gets the same response. Only the response to the actual request determines
+ * whether the page may read the result.
+ */
 export const preflightHeaders = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'POST',
@@ -29,7 +32,7 @@ export function isPreflight({ method, headers, routeOptions }: FastifyRequest): 
   );
 }
 
-/** Lets a page of this origin read the answer. */
+/** Returns headers that let pages of this origin read the response. */
 export function corsHeaders(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
@@ -37,7 +40,7 @@ export function corsHeaders(origin: string): Record<string, string> {
   };
 }
 
-/** Refuses what a browser key may not do, before it counts against a limit of the organisation. */
+/** Refuses requests that a browser key does not allow, before they count against the organisation's limits. */
 export function refuseVisitor(
   { headers, routeOptions }: FastifyRequest,
   { browserOrigins }: Principal,
@@ -53,18 +56,24 @@ export function refuseVisitor(
 
 export interface Accepted {
   readonly received: number;
-  /** Of the records themselves, without a look at what is stored. */
+  /** Errors that were found by checking only the records themselves, without stored data. */
   readonly errors: readonly RecordError[];
   readonly warnings: readonly Warning[];
 }
 
-/** An answer that says nothing about references: an interaction that was stored and one that was kept look alike. */
+/**
+ * Returns a response that reveals nothing about references. It is the same for an interaction that was stored and for one
+ * that was kept as a rejection.
+ */
 export function acceptedAnswer({ received, errors, warnings }: Accepted): Answer {
   const accepted = received - new Set(errors.map(({ index }) => index)).size;
   return { status: accepted > 0 ? 202 : 400, body: { received, accepted, errors, warnings } };
 }
 
-/** Answers after a whole number of steps, so that the time of an answer does not show whether a reference is missing. */
+/**
+ * Rounds the response time up to a multiple of a fixed interval, so that the time does not reveal whether a reference is
+ * missing.
+ */
 export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
   const beganMs = performance.now();
   try {
@@ -76,7 +85,7 @@ export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Its answer would say which references exist. */
+/** Refuses a dry run, because it would reveal which references exist. */
 export function refuseDryRun({ query }: Call): void {
   if (query.dry_run !== true) return;
   const message = 'cannot be used with a browser key; use another key';

@@ -4,7 +4,7 @@ export function onePage(schemaName: string): DescribedAnswer {
   return { description: 'One page.', schema: { $ref: `#/components/schemas/${schemaName}` } };
 }
 
-/** An error that only some operations answer with. */
+/** Describes an error that only some operations return. */
 export function refused(description: string): DescribedAnswer {
   return { description, schema: { $ref: '#/components/schemas/Error' } };
 }

@@ -8,18 +8,19 @@ export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { descri
     minLength: 1,
     maxLength: limits.idempotencyKeyCharactersMax,
     description:
-      'Names this request for 24 hours; the same body again gives the first answer again, another body 422.',
+      'Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets ' +
+      '422.',
   },
 };
 
-/** Sent if the whole answer repeats the first one, and this request stored nothing. */
+/** Sent if the whole response is a replay of an earlier response and this request stored nothing. */
 export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
 
 export function readIdempotencyKey(call: Call): string | undefined {
   const key = call.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= limits.idempotencyKeyCharactersMax)
-    // Visitors of a page must not be able to take or try the keys of the organisation's own programs.
+    // Visitors to a page must not be able to use or guess the keys of the organisation's own programs.
     return call.principal?.visitor === undefined ? key : `browser ${key}`;
   const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
   throw invalidRequest({ field: 'Idempotency-Key', code: 'invalid_value', message });

@@ -11,6 +11,7 @@ import type { ConsoleSessions } from '../../keys/console-sessions.ts';
 import type { KnownKeys } from '../../keys/known-keys.ts';
 import type { Permission } from '../../keys/permissions.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
+import type { LakeReader } from '../../lake/reading/lake-reader.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
 import type { StallWatch } from '../../postgres/health/stall-watch.ts';
@@ -22,7 +23,7 @@ import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 import type { UploadChecker } from '../../uploads/read/upload-checker.ts';
 import type { Query } from './query.ts';
 
-/** The dependencies of the operations; made once, by the command that starts the service. */
+/** The dependencies of the operations, created once by the command that starts the service. */
 export interface Parts {
   readonly config: Config;
   readonly pool: SharedPool;
@@ -34,10 +35,12 @@ export interface Parts {
   readonly writer: InteractionWriter;
   readonly checker: UploadChecker;
   readonly cursors: SignedCursors;
-  /** For readers that wait for changes. */
+  /** Wakes streams that wait for changes. */
   readonly changeWatch: ChangeWatch;
+  /** Undefined if there is no lake. */
+  readonly lake: LakeReader | undefined;
   readonly readiness: Readiness;
-  /** Notices when no batch of an upload finishes any more. */
+  /** Detects when upload batches no longer finish. */
   readonly uploadsStall: StallWatch;
   /** Undefined if metrics are off. */
   readonly metrics: Metrics | undefined;
@@ -46,26 +49,26 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-/** A request that has passed the gate, with its parameters read. */
+/** A request that has passed the gate, with its parameters parsed. */
 export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
-  /** The client's IP address, and whether it came over HTTPS. */
+  /** The client's IP address, and whether the client used HTTPS. */
   readonly client: () => { readonly address: string; readonly isEncrypted: boolean };
-  /** The name of the token of a request to the admin API. */
+  /** For requests to the admin API, the name of the token that was used. */
   readonly token?: string | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer | undefined;
-  /** Reserves memory for the answer. Throws if there is none, before anything is stored. */
+  /** Reserves memory for the response, before anything is stored. Throws if not enough memory is available. */
   readonly reserve: (answerBytes: number) => void;
-  /** Adds headers for a limit other than the one on requests. */
+  /** Adds headers for a limit other than the request limit. */
   readonly tellLimit: (headers: LimitHeaders) => void;
-  /** Sets how much memory the request holds. Throws if there is no room. */
+  /** Sets how much memory the request occupies. Throws if not enough memory is available. */
   readonly hold: (bytes: number) => void;
-  /** Calls the listener once the client has its answer or has disconnected. */
+  /** Calls the listener once the client has received its response or has disconnected. */
   readonly onClose: (listener: () => void) => void;
   readonly log: FastifyBaseLogger;
   /** Runs part of the work as its own span. */
@@ -75,56 +78,56 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   /**
-   * An object to serialise, JSON text, or a stream of chunks, made while they are read, whose type is in the headers.
-   * An empty chunk keeps the connection alive.
+   * An object to serialise, a JSON string, or a stream of chunks. The chunks are produced as the client reads them, and
+   * their type is in the headers. An empty chunk keeps the connection alive.
    */
   readonly body: object | string | AsyncIterable<Buffer>;
-  /** How much memory a stream holds while it is not read, if its content is already in memory. */
+  /** For a stream whose content is already in memory, how much memory it occupies until the client has read it. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the client waits for each chunk: such a stream is neither compressed nor buffered by a proxy. */
+  /** Whether the client waits for each chunk. Such a stream is not compressed, and proxies must not buffer it. */
   readonly isLive?: true;
   /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;
 }
 
-/** JSON Schema in the dialect of OpenAPI 3.1. */
+/** JSON Schema in the OpenAPI 3.1 dialect. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface DescribedAnswer {
-  /** The component name, if several operations share this answer. */
+  /** The name of the shared component, if several operations give this response. */
   readonly sharedAs?: string;
   readonly description: string;
   readonly schema: JsonSchema;
-  /** Set if it is not JSON. */
+  /** Set if the response is not JSON. */
   readonly mediaType?: string;
-  /** Whether it can repeat the answer to an earlier request with the same Idempotency-Key. */
+  /** Whether this can be a replay of the response to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
-  /** Whether it states what is used of a quota. */
+  /** Whether the response reports quota usage. */
   readonly hasQuota?: true;
-  /** Whether it can be an export, which has a cursor of the change feed. */
+  /** Whether the response can be an export, which includes a change feed cursor. */
   readonly hasChangesCursor?: true;
-  /** Answers in other media types, for clients that ask for them. */
+  /** The response in other media types, for clients that request them. */
   readonly otherContent?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
 /**
- * One operation of the API. The server's routes and the API description are both made from these, so they cannot
+ * An API operation. Both the server's routes and the API description are built from these objects, so they cannot
  * disagree.
  */
 export interface Operation<P = Parts> {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** In OpenAPI's form: `/user-interactions/{interaction_id}`. */
+  /** The path in OpenAPI syntax, such as `/user-interactions/{interaction_id}`. */
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
   /** Null if no key is needed. */
   readonly permission: Permission | null;
-  /** Whether a browser key may use it. */
+  /** Whether browser keys may use the operation. */
   readonly isForBrowsers?: true;
-  /** Whether it stores records, for which an organisation may have a quota. */
+  /** Whether the operation stores records, which may count against a quota. */
   readonly storesRecords?: true;
   readonly pathParameters?: Readonly<Record<string, Field>>;
   readonly query?: Readonly<Record<string, Field>>;
@@ -133,20 +136,20 @@ export interface Operation<P = Parts> {
     readonly schema: JsonSchema;
     readonly example: unknown;
     /**
-     * Whether records may also be sent as NDJSON, one per line. The API description says so only in its text:
-     * generators leave out an operation with a media type they do not know.
+     * Whether records may also be sent as NDJSON, one per line. The API description mentions this only in prose, because
+     * generators skip operations that use a media type they do not know.
      */
     readonly takesLines?: true;
     /** False if the body may be omitted. */
     readonly required?: boolean;
-    /** Set if the limit is lower than that of uploads. */
+    /** Set if the maximum size is lower than the upload limit. */
     readonly bytesMax?: number;
   };
   readonly answers: Readonly<Record<number, DescribedAnswer>>;
   readonly handle: (call: Call, parts: P) => Promise<Answer>;
 }
 
-/** The principal of an operation that needs a permission. */
+/** Returns a call's principal. The call's operation must be one that needs a permission. */
 export function principalOf(call: Call): Principal {
   if (!call.principal) throw new Error('an operation without a permission asked for its principal');
   return call.principal;

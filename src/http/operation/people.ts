@@ -9,7 +9,7 @@ function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
     schema: { type: 'array', items: field.schema, minItems: 1, maxItems: limits.erasureIdsMax },
     read(value) {
       if (!Array.isArray(value)) return refuse('wrong_type', 'must be an array');
-      if (value.length === 0) return refuse('required', 'must hold an id, or be left out');
+      if (value.length === 0) return refuse('required', 'must contain at least one id, or be omitted');
       if (value.length > limits.erasureIdsMax)
         return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
       return [...new Set(value.map((one) => readId(field, one)))];
@@ -23,18 +23,18 @@ function readId({ read }: Field, value: unknown): string {
   return readUuid(String(id)) ?? String(id);
 }
 
-/** The fields of a body that names people. */
+/** The fields of a body that lists people's ids. */
 export const peopleFields = {
   customer_ids: listOf(uuid()),
   user_ids: listOf(text({ codePointsMax: limits.interactionUserCodePointsMax })),
 } satisfies Record<string, BodyField>;
 
-/** The schema of a body with these fields and others. */
+/** Returns the schema of a body that contains the fields above and the given ones. */
 export function peopleSchema(fields: Record<string, BodyField>): JsonSchema {
   return { ...bodySchema(fields), anyOf: [{ required: ['customer_ids'] }, { required: ['user_ids'] }] };
 }
 
-/** Reads such a body, which must name somebody. Errors repeat nothing of it. */
+/** Reads a body that lists people's ids and must contain at least one of them. Error messages never repeat its content. */
 export function readPeople<F extends typeof peopleFields>(fields: F, body: Buffer | undefined) {
   const { customer_ids = [], user_ids = [], ...rest } = readFields(fields, body, false);
   const count = customer_ids.length + user_ids.length;

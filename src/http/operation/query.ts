@@ -3,10 +3,10 @@ import { limits } from '../../limits.ts';
 import { type Field, isProblem, type Scalar } from '../../registry/fields.ts';
 import { shownName } from '../../registry/warnings.ts';
 
-/** Query parameters after parsing: an instant is a count, a limit a number. */
+/** Parsed query parameters. Instants become numbers of microseconds, and limits become numbers. */
 export type Query = Record<string, Scalar>;
 
-/** Reads the query parameters of an operation. An unknown or malformed one is a 400: a typo must not be ignored. */
+/** Reads an operation's query parameters. Unknown and malformed parameters get a 400, so that a typo is never ignored. */
 export function readQuery(fields: Readonly<Record<string, Field>>, url: string): Query {
   const query: Query = {};
   const details: Detail[] = [];
@@ -19,7 +19,10 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
   return query;
 }
 
-/** Fastify's parser leaves a value that cannot be decoded as it is; here it becomes undefined. */
+/**
+ * Splits a URL's query into parameters. A value that cannot be decoded becomes undefined. Fastify's own parser would
+ * return it unchanged.
+ */
 function parametersOf(url: string): [name: string, value: string | undefined][] {
   const start = url.indexOf('?');
   const pairs = start < 0 ? [] : url.slice(start + 1).split('&');
@@ -48,7 +51,7 @@ function readParameter(
   query: Query,
 ): ParameterProblem | undefined {
   if (value === undefined) return { code: 'invalid_format', message: 'is not percent-encoded UTF-8' };
-  if (Object.hasOwn(query, name)) return { code: 'repeated_parameter', message: 'must be given once' };
+  if (Object.hasOwn(query, name)) return { code: 'repeated_parameter', message: 'must be given only once' };
   if (value === '') return { code: 'required', message: 'is empty; leave it out or give it a value' };
   const read = field.read(value);
   if (isProblem(read)) return read;
@@ -58,6 +61,6 @@ function readParameter(
 
 function unknownParameter(fields: Readonly<Record<string, Field>>): ParameterProblem {
   const names = Object.keys(fields);
-  const known = names.length > 0 ? `this address takes ${names.join(', ')}` : 'this address takes none';
+  const known = names.length > 0 ? `this address accepts ${names.join(', ')}` : 'this address accepts none';
   return { code: 'unknown_parameter', message: `is not a known parameter; ${known}` };
 }

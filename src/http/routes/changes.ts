@@ -50,23 +50,22 @@ export const changesOperation: Operation = {
   tag: 'Changes',
   summary: 'Read changes',
   description:
-    'Returns what was created or changed, in order: each record in its current version. Send `next_cursor` as `after` for what ' +
-    'comes next; while `has_more` is true there may be more at once. A record that was changed several times may come ' +
-    'several times. An entry with `expired_before` reports that all records of its type that were received before that ' +
-    'time have expired: remove them. ' +
-    `With \`Accept: ${jsonLines}\` the answer is a stream: a line per change as it is stored, and every ` +
-    `${limits.changeHeartbeatMs / 1_000} seconds without one a line with the \`cursor\` alone. It ends after ` +
-    `${limits.changeStreamMs / 60_000} minutes; continue with the cursor of the last complete line. Changes are kept for ` +
-    'a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the ' +
-    'permission `interactions:read`; without it, name the other `types`.',
+    'Returns created and changed records in order, each in its current version. Send `next_cursor` as `after` for the ' +
+    'next changes; while `has_more` is true, more may be available immediately. A record that was changed several times ' +
+    'may appear several times. An entry with `expired_before` reports that all records of its type that were received ' +
+    `before that time have expired: remove them. With \`Accept: ${jsonLines}\` the answer is a stream: a line per change ` +
+    `as it is stored, and every ${limits.changeHeartbeatMs / 1_000} seconds without one a line with the \`cursor\` ` +
+    `alone. It ends after ${limits.changeStreamMs / 60_000} minutes; continue with the cursor of the last complete line. ` +
+    'Changes are kept for a week, or as long as the operator has set; an older cursor gets 410. Changes of interactions ' +
+    'also need the permission `interactions:read`; without it, list the other `types`.',
   permission: 'data:read',
   query: { after: changeCursor, types, limit },
   answers: {
     200: {
-      description: 'One page, or changes as they come.',
+      description: 'One page, or changes as they happen.',
       schema: { $ref: '#/components/schemas/ChangePage' },
       otherContent: {
-        [jsonLines]: { schema: { type: 'string', description: 'one change per line, or a cursor alone' } },
+        [jsonLines]: { schema: { type: 'string', description: 'one change per line, or only a cursor' } },
       },
     },
     410: refused(
@@ -106,7 +105,7 @@ async function askedBy(
   pool: Pool,
 ): Promise<ChangesAsked> {
   const asked = new Set<string>(query.types === undefined ? uploadTypes : String(query.types).split(','));
-  // Left out without a word, they would be missing from the reader's copy.
+  // If interactions were silently skipped, they would be missing from the client's copy of the data.
   if (asked.has('interactions') && !permissions.includes('interactions:read'))
     throw lacksPermission('interactions:read');
   const cursors = new ChangeCursors(await parts.cursors.for(organisationId, 'feed'));
@@ -115,7 +114,10 @@ async function askedBy(
 
 const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));
 
-/** All statements are sent at once over one connection: under load each turn for one can take a second. */
+/**
+ * Reads the records that the feed needs. Sends all statements at the same time over one connection, because under load,
+ * waiting for a connection for each statement can take a second.
+ */
 function recordsOf(pool: Pool, organisationId: string): RecordSource {
   return {
     async read(reads) {
@@ -127,7 +129,7 @@ function recordsOf(pool: Pool, organisationId: string): RecordSource {
   };
 }
 
-/** Each record as it is read back. */
+/** Reads the records and passes on each one in the form that the API returns. */
 async function takeAsReadBack(
   client: Client,
   organisationId: string,
@@ -137,7 +139,7 @@ async function takeAsReadBack(
   const wanted = uuidsOf(ids, count) as string[];
   const found = await readInteractions(client, organisationId, wanted);
   const byId = new Map(found.map((one) => [one.interaction_id, one]));
-  // Asked afterwards: what has just been deleted is below it.
+  // Query this id after reading the records, so that any interaction deleted in the meantime has a smaller id.
   const below = byId.size < wanted.length ? await goneBelow(client, organisationId) : firstUuid;
   for (const id of wanted) {
     const stored = byId.get(id);

@@ -1,4 +1,4 @@
-// http/routes/: the operations of the API, one file per capability.
+// http/routes/: the API's operations, one file per capability.
 
 import { RequestError } from '../../errors.ts';
 import { meaningOf } from '../../postgres/loggable-error.ts';
@@ -22,7 +22,7 @@ const live: Operation<HealthParts> = {
   path: '/health/live',
   tag,
   summary: 'Is the process alive?',
-  description: 'Answers while the process runs; does not query the database.',
+  description: 'Answers while the process is running, and does not query the database.',
   permission: null,
   answers: { 200: { description: 'The process is alive.', schema } },
   handle: async () => ok,
@@ -35,9 +35,10 @@ const ready: Operation<HealthParts> = {
   tag,
   summary: 'Can it serve?',
   description:
-    'Answers 200 when the database can be reached, has a schema that this version works with, and writes succeed: 503 when ' +
-    'for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of ' +
-    'several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.',
+    'Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns ' +
+    '503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if ' +
+    'writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be ' +
+    'a second old.',
   permission: null,
   answers: {
     200: { description: 'It can serve.', schema },
@@ -47,7 +48,7 @@ const ready: Operation<HealthParts> = {
     const stalled = await readiness.stalled().catch((error: unknown) => {
       throw isUnavailable(error) ? unusable(error) : error;
     });
-    // A newer schema is what the old process sees during a rolling upgrade: it goes on serving.
+    // During a rolling upgrade, an old process sees a newer schema and keeps serving.
     const state = await readiness.schemaState();
     if (state === 'behind' || state === 'ahead') throw new RequestError(`schema_${state}`);
     const failure = await readiness.serverFailure();
@@ -62,32 +63,32 @@ function unusable(cause: unknown): RequestError {
 }
 
 function messageOf(cause: unknown): string {
-  // The error code that keys_can_be_trusted() raises.
+  // `keys_can_be_trusted()` raises this error code.
   if ((cause as { code?: unknown }).code === 'IN001') return restored;
   if (!isAnswered(cause) || isLockTimeout(cause)) return away;
-  const problem = meaningOf(cause) ?? 'PostgreSQL cannot do its work; its log says why';
+  const problem = meaningOf(cause) ?? 'PostgreSQL reports an error; see its log';
   const { code } = cause as { code?: string };
   return (
-    `${problem} (SQLSTATE ${code}). docs/runbook.md, "A process is not ready", says more. ` +
+    `${problem} (SQLSTATE ${code}). See docs/operating/runbook.md, "A process is not ready". ` +
     'This process becomes ready on its own.'
   );
 }
 
 const restored =
-  'The database was restored to an earlier moment; the operator runs intake-server after-restore, and then removes ' +
+  'The database was restored to an earlier time. The operator has to run intake-server after-restore and then remove ' +
   'recovery_target… from the settings of PostgreSQL.';
 
 const away =
-  'The database does not answer; check that it runs and that this machine can reach it. This process goes on by itself.';
+  'The database does not answer; check that it is running and that this machine can reach it. This process continues on its own.';
 
 const stallOf = {
   uploads: 'uploads are waiting and no batch has been stored',
   interactions: 'interactions are waiting and none has been stored',
-  connections: 'every connection for uploads and reads has been in use and none has come back',
+  connections: 'every connection for uploads and reads has been in use and none has been released',
   keys: 'the poll for changed keys has failed',
 };
 
-/** The parts of a process that can stall. */
+/** The parts of a process whose work can stall. */
 export type StallingPart = keyof typeof stallOf;
 
 function sentence(stalled: readonly { readonly part: string; readonly ms: number }[]): string {
@@ -96,7 +97,7 @@ function sentence(stalled: readonly { readonly part: string; readonly ms: number
   );
   return (
     `Writing has stalled: ${parts.join('; ')}. The database answers, so look there for a session that holds a lock, and ` +
-    'end it: docs/runbook.md, "A process is not ready", shows how. If there is none, restart this process.'
+    'end it, as described in docs/operating/runbook.md, "A process is not ready". If there is none, restart this process.'
   );
 }
 

@@ -31,8 +31,8 @@ const record: Operation = {
   tag,
   summary: 'Record an interaction',
   description:
-    'Records one interaction of a user with an item. The item, and the student where one is named, must exist. ' +
-    'With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.\n\n' +
+    'Records one interaction of a user with an item. The item must exist, and so must the student if there is one. With ' +
+    'an `Idempotency-Key` a retry is safe: the same body repeats the first answer.\n\n' +
     aboutBrowserKeys,
   permission: 'interactions:write',
   isForBrowsers: true,
@@ -106,8 +106,8 @@ const list: Operation = {
   summary: 'List interactions',
   description:
     'Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters ' +
-    'can be combined. If few match, a search ends after a second with what it has found, which may be nothing; ' +
-    `\`next_cursor\` continues it. With \`Accept: ${jsonLines}\` all that match come in one answer.`,
+    'can be combined. If few match, a search ends after a second with the results so far, if any; `next_cursor` ' +
+    `continues it. With \`Accept: ${jsonLines}\` all that match come in one answer.`,
   permission: 'interactions:read',
   query: interactionFilters,
   answers: {

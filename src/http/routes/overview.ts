@@ -9,8 +9,8 @@ export const overviewOperation: Operation = {
   summary: 'Get an overview',
   description:
     'Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last ' +
-    'upload, and how many rejections are open. Interactions are counted among them; for those, the last upload is when ' +
-    'the last one was received, alone or in a batch. Types that were never uploaded are left out.',
+    'upload, and how many rejections are open. Interactions are included; their last upload is when the last interaction ' +
+    'was received, alone or in a batch. Types that were never uploaded are omitted.',
   permission: 'data:read',
   answers: {
     200: { description: 'The types.', schema: { $ref: '#/components/schemas/Overview' } },

@@ -20,7 +20,7 @@ import { pageSchemaName, storedSchemaName } from '../operation/stored-records.ts
 
 const tag = 'Records';
 
-/** Reading back: for each record type one operation for a single record and one for a list. */
+/** The operations that read records. Each record type has one operation for a single record and one for a list. */
 export const recordOperations: readonly Operation[] = resourceTypes.flatMap((type) => [
   listOperation(type),
   getOperation(type),
@@ -35,7 +35,7 @@ function getOperation(type: ResourceType): Operation {
     path: `/v1/data/${type}/{${idField}}`,
     tag,
     summary: `Get ${/^[aeiou]/.test(singular) ? 'an' : 'a'} ${singular}`,
-    description: 'Returns one record as it is stored, also if it is marked as deleted.',
+    description: 'Returns one stored record, even if it is marked as deleted.',
     permission: 'data:read',
     pathParameters: { [idField]: uuid({ description: `the id of the ${singular}` }) },
     answers: {
@@ -93,7 +93,7 @@ function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
     ),
     stored_since: dateTime({ description: 'only records created or changed at this time or later' }),
     include_deleted: flag({
-      description: 'also records marked as deleted; default false',
+      description: 'include records marked as deleted; default false',
     }),
     cursor: uuid({
       description: 'the `next_cursor` of the previous page, or the id of the last record received',
@@ -108,7 +108,8 @@ async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answe
   const pool = parts.pool.for(asked.organisationId);
   const { limit = limits.recordsPerPageDefault } = call.query;
   if (wantsLines(call)) {
-    // Before the first record is read: what is stored from then on is in the feed, if not in the export.
+    // The cursor is created before the first record is read. Anything stored from now on appears in the feed, even if it
+    // is missing from the export.
     const cursors = new ChangeCursors(await parts.cursors.for(asked.organisationId, 'feed'));
     const cursor = await freshCursor(pool, asked.organisationId, cursors);
     return exportOf(readLines(pool, asked), cursor);

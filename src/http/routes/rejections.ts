@@ -15,10 +15,10 @@ import { type Call, type Operation, principalOf } from '../operation/operation.t
 
 const tag = 'Rejections';
 
-/** Filters sent in a body would be ignored, and every rejection would match. */
+/** Throws if there is a body. Any filters in the body would be ignored, so every rejection would match. */
 function refuseBody({ body }: Call): void {
   if (body === undefined || body.length === 0) return;
-  const message = 'is not read here; give what you ask for as query parameters, such as ?type=transactions';
+  const message = 'is not read here; send filters as query parameters, such as ?type=transactions';
   throw invalidRequest({ field: 'body', code: 'unknown_field', message });
 }
 
@@ -112,7 +112,7 @@ const replay: Operation = {
       (error) => call.log.error({ err: error }, 'a replay was broken off'),
     );
     const { batches } = replayed;
-    // The count is known only now: an organisation that exceeded its limit waits at its next request.
+    // The number of records is known only at this point, so the limit takes effect on the organisation's next request.
     const counts = sumCounts(batches);
     if (counts.received > 0) await requestLimits.count('records', principal, counts.received).catch(() => {});
     const unfinished = batches.some(({ status }) => status === 500);
@@ -123,7 +123,10 @@ const replay: Operation = {
   },
 };
 
-/** Streams the answer: for 50,000 records that failed again it is 35 MB. `type` is null if there are several. */
+/**
+ * Streams the response, because it can take up 35 MB if 50,000 records fail again. `type` is null if the records have
+ * several types.
+ */
 async function* replayBody(
   requestId: string,
   { batches, remaining, nextCursor }: Replayed,

@@ -10,8 +10,8 @@ const recommendations: Operation = {
   summary: 'Report what recommendations earn',
   description:
     'Returns, for a range of days and for each group, how often students followed recommendations, their discount codes, and ' +
-    'the transactions that are credited to the last touch within the window, beside the same figures for browsing. Days are ' +
-    'UTC, by `event_time` and `created`; the range is 366 days at the most. Changes count within a minute, late data and ' +
+    'the transactions that are credited to the last touch within the window, next to the same figures for browsing. Days are ' +
+    'UTC, by `event_time` and `created`; the range is 366 days at most. Changes count within a minute, late data and ' +
     'deletions included; everything stored before `as_of` is counted. The figures are correlation, not cause.',
   permission: 'data:read',
   query: reportParameters,
@@ -21,7 +21,7 @@ const recommendations: Operation = {
       schema: { $ref: '#/components/schemas/RecommendationsReport' },
     },
     409: refused(
-      'The report is switched off for the organisation, as it is by default; the operator switches it on.',
+      'The report is switched off for the organisation, which is the default; the operator can switch it on.',
     ),
   },
   async handle(call, { pool, cursors }) {

@@ -63,7 +63,8 @@ const days: Operation = {
   tag,
   summary: 'Count uploads by day',
   description:
-    'Returns for each of the last days, in UTC and the newest first, how many uploads there were, and what became of their records.',
+    'Returns for each of the last days, in UTC and the newest first, how many uploads there were, and the outcomes of ' +
+    'their records.',
   permission: 'data:read',
   query: { days: optional(dayCount) },
   answers: {

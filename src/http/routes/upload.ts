@@ -38,7 +38,7 @@ import { schemaName } from '../operation/stored-records.ts';
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
 
-/** Shared by all types. */
+/** The responses shared by all record types. */
 const uploadAnswers: Operation['answers'] = {
   200: {
     sharedAs: 'Uploaded',
@@ -64,7 +64,7 @@ const uploadAnswers: Operation['answers'] = {
   422: keyReused,
   500: {
     sharedAs: 'UploadNotStored',
-    description: 'No batch is known to be stored, through no fault of the data; send the request again.',
+    description: 'No batch is known to be stored, because of a problem on our side; send the request again.',
     ...answerOrError,
     hasQuota: true,
   },
@@ -77,8 +77,8 @@ export const aboutBrowserKeys =
 export const acceptedFromBrowser: DescribedAnswer = {
   sharedAs: 'Accepted',
   description:
-    'With a browser key: what is valid is stored, or kept as a rejection if a reference is missing; which of the two ' +
-    'is not shown.',
+    'With a browser key: valid data is stored, or kept as a rejection if a reference is missing; the answer does not ' +
+    'show which.',
   schema: { $ref: '#/components/schemas/Accepted' },
 };
 
@@ -94,7 +94,7 @@ const interactionsAnswers: Operation['answers'] = {
   },
 };
 
-/** One upload operation per record type: each has its own shape, permission and example. */
+/** The upload operations. There is one per record type, because each type has its own schema, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map((type) => {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
   return uploadOperation(type, recordsMax, {
@@ -107,16 +107,16 @@ export const uploadOperations: readonly Operation[] = resourceTypes.map((type) =
   });
 });
 
-/** Interactions have their own address and permission. */
+/** Uploads a batch of interactions. This operation has its own path and permission. */
 export const uploadInteractions: Operation = uploadOperation('interactions', limits.recordsPerRequestMax, {
   path: '/user-interactions/batch',
   tag: 'Interactions',
   description:
     `Stores up to ${limits.recordsPerRequestMax.toLocaleString('en')} interactions. They are answered like an upload, ` +
-    'with a receipt, and `interaction_ids` has the id of each in the order sent. One that is invalid, or whose item or ' +
-    'student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is ' +
-    'stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of ' +
-    'interactions a second, and not as a request.\n\n' +
+    'with a receipt, and `interaction_ids` has the id of each in the order sent. An interaction that is invalid, or ' +
+    'whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id ' +
+    'before it is stored, so without a key a retry stores it a second time. The interactions of a batch count towards ' +
+    'the limit of interactions per second, and the batch does not count as a request.\n\n' +
     `${inLines('interactions')}\n\n${aboutBrowserKeys} A batch has at most ` +
     `${limits.recordsPerBatch.toLocaleString('en')} interactions, and invalid ones are not kept.`,
   permission: 'interactions:write',
@@ -150,7 +150,7 @@ function uploadOperation(
       dry_run: optional(
         flag({
           description: 'validate only; nothing is stored',
-          // The reference page prefills the example, so trying it out stores nothing.
+          // The reference page prefills the form with this example, so trying out the operation stores nothing.
           examples: [true],
         }),
       ),
@@ -178,13 +178,16 @@ function uploadOperation(
   };
 }
 
-/** An upload whose body is read and counted, and of which nothing is stored yet. */
+/** An upload whose body has been read and counted, but not stored yet. */
 interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
   readonly type: UploadType;
   readonly batches: readonly CheckedBatch[];
 }
 
-/** Of an organisation that may store nothing more, only requests that were begun are repeated or finished. */
+/**
+ * Refuses new uploads if the organisation has reached its quota. Uploads that have already started can still be replayed
+ * or finished.
+ */
 async function refuseNew(call: Call, { pool }: Parts): Promise<void> {
   const { organisationId, quota, visitor } = principalOf(call);
   const refusal = quotaRefusal(quota, visitor);
@@ -212,7 +215,7 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
   const { batches, bodySha256 } = await call.step('read records', () => checker.check(unchecked));
   const received = batches.reduce((sum, batch) => sum + batch.received, 0);
   const isInteractions = type === 'interactions';
-  // The gate has counted a batch of interactions as one.
+  // The gate has already counted this batch as one interaction.
   const counted = isInteractions
     ? requestLimits.count('interactions', principal, received - 1, 1)
     : requestLimits.count('records', principal, received);
@@ -225,7 +228,7 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
 }
 
 async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
-  // A large body is transferred to a worker thread, so its size is read now.
+  // The size is read now, because a large body is later transferred to a worker thread.
   const bodyBytes = call.body?.length ?? 0;
   const received = await receive(type, call, parts);
   if (call.query.dry_run === true) {
@@ -280,7 +283,10 @@ async function store(
   return { stored, requestId: progress.requestId };
 }
 
-/** The same for a browser key, whose batch is one transaction. Only what is wrong with the body itself is reported. */
+/**
+ * Handles an upload that uses a browser key. Stores the batch in one transaction, and reports only errors in the body
+ * itself.
+ */
 function uploadFromBrowser(call: Call, parts: Parts): Promise<Answer> {
   return inSteps(async () => {
     refuseDryRun(call);

@@ -6,30 +6,33 @@ import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Undefined if the address could not be decoded: such a request skips the hooks. */
+    /** Undefined if the URL could not be decoded, because such a request skips the hooks. */
     line: RequestLine | undefined;
   }
 }
 
 /**
- * The log line of a request: one object, filled in as things become known, in the words of the API. It holds nothing
- * that was sent: not the address, whose query may identify a person, and only the size of the body. It has the client's
- * IP address, because an operator must know who sent the request.
+ * A request's log line, in the API's terms. It is a single object that is filled in step by step. The line contains
+ * nothing that the client sent. It omits the URL, because the query may identify a person, and reports only the body's
+ * size. The line includes the client's IP address, because operators need to know where a request came from.
  */
 export interface RequestLine {
   operation_id: string | undefined;
-  /** For requests that are no operation, such as the reference page or a 405: the route's pattern, not the address. */
+  /**
+   * The route's pattern, not the URL. Only set for requests that are not an operation, such as the reference page or a
+   * 405.
+   */
   readonly route: string | undefined;
   readonly method: string | undefined;
   organisation_id: string | undefined;
   key_id: string | undefined;
   readonly client_address: string | undefined;
-  /** After decompression. */
+  /** The size after decompression. */
   body_bytes: number | undefined;
   dry_run: true | undefined;
   counts: LoggedCounts | undefined;
   status: number;
-  /** `code` is the error code. `cause` is set for database errors: the code of the driver or of PostgreSQL. */
+  /** `code` is the API's error code. For database errors, `cause` is the error code from the driver or from PostgreSQL. */
   code: string | undefined;
   cause: string | undefined;
   duration_ms: number;
@@ -44,7 +47,8 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
     method: operation ? undefined : request.method,
     organisation_id: undefined,
     key_id: undefined,
-    // Read now, because a closed socket has no address. A proxy may pass on anything.
+    // The address is read now, because a closed socket no longer has an address. Behind a proxy, the value may be any
+    // string.
     client_address: isBehindProxy && isIP(ip) === 0 ? undefined : ip,
     body_bytes: undefined,
     dry_run: undefined,
@@ -56,20 +60,21 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
   };
 }
 
-/** Makes the function that logs the line of a request once it is answered. */
+/** Returns a function that logs a request's line after the request has been answered. */
 export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteractionsOneIn'>) {
   let recorded = 0;
   return ({ line, log }: FastifyRequest, reply: FastifyReply): void => {
     if (!line) return;
     line.status = reply.statusCode;
     line.duration_ms = Math.round(reply.elapsedTime);
-    // A line costs a tenth of an interaction's CPU, and an interaction that was recorded as usual has nothing to report.
+    // Logging a line takes a tenth of the CPU time that an interaction takes, and there is nothing to report about an
+    // interaction that was recorded normally.
     const isUsual =
       line.operation_id === 'record-interaction' &&
       line.status < 400 &&
       line.duration_ms < limits.slowInteractionMs &&
       recorded++ % logInteractionsOneIn !== 0;
-    // Health probes come every few seconds.
+    // Health probes arrive every few seconds.
     if (isUsual || line.operation_id?.startsWith('health-')) log.debug(line, 'answered');
     else if (line.status >= 500) log.warn(line, 'answered');
     else log.info(line, 'answered');

@@ -15,21 +15,21 @@ type Age = 'expires soon' | 'expired';
 
 export interface CertificateEvents {
   replaced(): void;
-  /** The new files cannot be used. Called once for each reason. */
+  /** Called if the new files cannot be used. The same reason is reported only once. */
   refused(error: unknown): void;
-  /** Called once for each certificate and age. */
+  /** Called once when a certificate is about to expire, and once when it has expired. */
   aged(age: Age, expires: Date): void;
 }
 
 /**
- * The TLS certificate that is served. Its files are polled every two seconds: a file that is replaced through a
- * symbolic link, as container secrets are, sends no reliable event.
+ * The TLS certificate that is being served. Its files are polled every two seconds, because replacing a file through a
+ * symbolic link, as container secrets do, triggers no reliable event.
  */
 export class Certificate {
   readonly #files: NonNullable<Config['tls']>;
   readonly #servers: Server[] = [];
   #pair: Pair;
-  /** The last pair that was read, valid or not, so that the same pair is neither tried nor reported twice. */
+  /** The last pair that was read, whether valid or not. It prevents the same pair from being tried or reported twice. */
   #seen: Pair;
   #reported = '';
   #age: Age | 'valid' = 'valid';
@@ -48,12 +48,12 @@ export class Certificate {
     return new X509Certificate(this.#pair.cert).validToDate;
   }
 
-  /** New connections to this server get the newest certificate; open ones keep theirs. */
+  /** Uses the latest certificate for new connections to this server. Open connections keep theirs. */
   useFor(server: Server): void {
     this.#servers.push(server);
   }
 
-  /** Returns a function that stops watching. */
+  /** Starts watching the files. Returns a function that stops watching. */
   watch(events: CertificateEvents): () => void {
     const look = async () => {
       await this.#look(events);
@@ -73,7 +73,7 @@ export class Certificate {
       try {
         checkCertificate(cert, key);
       } catch (error) {
-        // One that is not valid yet will be.
+        // A certificate that is not valid yet may become valid later, so it is tried again.
         if (!(error instanceof OutOfDate)) this.#seen = pair;
         throw error;
       }
@@ -101,7 +101,7 @@ export class Certificate {
   }
 }
 
-/** Logs what happens to the certificate. */
+/** Returns event handlers that log changes to the certificate. */
 export function logged(log: FastifyBaseLogger): CertificateEvents {
   return {
     replaced: () => log.info('the certificate was replaced; new connections get the new one'),

@@ -3,19 +3,19 @@ import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 
 interface Open {
-  /** The answers under way, in the order of their requests. */
+  /** The pending responses, in the order of their requests. */
   readonly answering: ServerResponse[];
-  /** When it was opened or its last answer was sent. */
+  /** The time when the connection was opened or when its last response was sent. */
   idleSinceMs: number;
 }
 
 /**
- * Tracks the connections of a server and the answers under way on each. Node counts a connection as idle only after its
- * first answer, so one that never sends anything would delay shutdown.
+ * Tracks a server's open connections and the pending responses on each of them. Node counts a connection as idle only
+ * after its first response, so without this class a connection that never sends anything would delay shutdown.
  */
 export class Connections {
   readonly #open = new Map<Socket, Open>();
-  /** With TLS: the accepted TCP sockets, which only carry the TLS sockets. */
+  /** The accepted TCP sockets below the TLS sockets. Empty without TLS. */
   readonly #carriers = new Set<Socket>();
 
   constructor(server: Server) {
@@ -42,7 +42,7 @@ export class Connections {
   }
 
   end(socket: Socket, response: ServerResponse): void {
-    // The socket may be closed by then.
+    // The socket may already be closed.
     const open = this.#open.get(socket);
     const index = open?.answering.indexOf(response) ?? -1;
     if (!open || index < 0) return;
@@ -54,7 +54,7 @@ export class Connections {
     return (this.#open.get(socket)?.answering.length ?? 0) > 0;
   }
 
-  /** Makes the last answer under way on each connection close it. */
+  /** Makes each connection close after its last pending response. */
   endWithAnswers(): void {
     for (const { answering } of this.#open.values()) {
       const last = answering.at(-1);
@@ -69,8 +69,8 @@ export class Connections {
   }
 
   /**
-   * Closes connections without a request for `idleMs`: on one that was just opened or used, a request may be on its
-   * way. Data that is already written is still delivered.
+   * Closes connections that have had no request for `idleMs`. A request may already be on its way on a connection that was
+   * opened or used more recently. Data that has already been written is still delivered.
    */
   closeIdle(idleMs: number): void {
     const beforeMs = performance.now() - idleMs;

@@ -7,7 +7,7 @@ import { causeOf } from '../../postgres/loggable-error.ts';
 import { isDiskFull, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
 import { CommitUnconfirmed } from '../../postgres/transactions.ts';
 
-/** Our codes for errors of Fastify and its plugins. Their other client errors become `malformed_request`. */
+/** Our codes for errors from Fastify and its plugins. All their other client errors become `malformed_request`. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -15,11 +15,12 @@ const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_CP_ERR_INVALID_CONTENT: 'malformed_encoding',
 };
 
-/** Turns anything thrown into the one error shape that clients see. */
+/** Converts anything thrown into the single error format that clients see. */
 function asRequestError(error: unknown, request: FastifyRequest): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) return unavailable(error);
-  // A read may commit too: it numbers the changes that it finds. Whether that was done does not matter to the client.
+  // A read request may commit a transaction as well, because it assigns numbers to the changes it finds. The client does
+  // not need to know whether that happened.
   if (error instanceof CommitUnconfirmed && !stores(request)) return unavailable(error.cause);
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const known = frameworkCodes[code ?? ''];
@@ -29,7 +30,7 @@ function asRequestError(error: unknown, request: FastifyRequest): RequestError {
 
 function unavailable(cause: unknown): RequestError {
   const problem = isDiskFull(cause)
-    ? 'The disk of the database is full, and the operator has to make room'
+    ? 'The disk of the database is full, and the operator has to free space'
     : isLockTimeout(cause)
       ? 'The database is held up by another session'
       : undefined;
@@ -43,20 +44,24 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     line.code = refused.code;
     if (refused.code === 'database_unavailable') line.cause = causeOf(refused.cause);
   }
-  // A client's mistake is explained in its answer; an unforeseen error is logged with its stack.
-  if (refused.status === 500) request.log.error({ err: refused.cause ?? error }, refused.message);
+  // A client error is explained in the response itself. An unexpected error is logged with its stack.
+  if (refused.status === 500 || refused.code === 'lake_unavailable')
+    request.log.error({ err: refused.cause ?? error }, refused.message);
   reply
     .code(refused.status)
     .headers(refused.headers)
     .send(refused.body({ stores: stores(request) }));
 }
 
-/** Whether the request would have stored something if it had succeeded. The others can be sent again without harm. */
+/** Returns whether the request would have stored something if it had succeeded. All other requests are safe to retry. */
 function stores({ method, url, is404 }: FastifyRequest): boolean {
   return (method === 'POST' || method === 'PATCH') && !is404 && !/[?&]dry_run=true/.test(url);
 }
 
-/** For input that is not HTTP, or that came too late: there is a socket but no request to reply to. */
+/**
+ * Handles input that is not HTTP or that arrived too late. In both cases there is a socket, but no request that could be
+ * answered.
+ */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -69,12 +74,12 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
   refuseOn(socket, new RequestError(codes[error.code ?? ''] ?? 'malformed_request'));
 }
 
-/** CONNECT asks for a tunnel. Node hands over the bare socket without its listeners. */
+/** Refuses a CONNECT request, which asks for a tunnel. Node passes only the socket, without its usual listeners. */
 export function refuseConnect(socket: Socket): void {
   socket.on('error', () => {});
-  const message = 'There is no tunnel through this server; send the request to its own address.';
+  const message = 'This server is not a proxy; send the request to its own address.';
   refuseOn(socket, new RequestError('method_not_allowed', { message, headers: { allow: '' } }));
-  // Does not wait for data that the client has sent through the tunnel.
+  // Close the socket without waiting for data that the client has sent for the tunnel.
   socket.resume().destroySoon();
 }
 
@@ -85,7 +90,10 @@ function refuseOn(socket: Socket, refused: RequestError): void {
   socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** The headers of an error where no hook has run. The connection closes, because the framing of the rest is unknown. */
+/**
+ * Returns the headers for an error response when no hook has run. The connection closes, because the framing of the
+ * remaining bytes is unknown.
+ */
 export function lastHeaders(requestId: string = randomUUIDv7()): Record<string, string> {
   return {
     'content-type': 'application/json; charset=utf-8',

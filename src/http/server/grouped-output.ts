@@ -1,12 +1,12 @@
 /**
- * Standard output for the log: lines of one event-loop turn go out in one write. One write per line was the largest
- * cost of a small request.
+ * The standard output stream for the log. All lines from one event-loop turn are written together, because one write per
+ * line was the largest cost of a small request.
  */
 export class GroupedOutput {
   #lines = '';
 
   constructor() {
-    // The last lines often say why the process ends.
+    // The last lines often explain why the process exits.
     process.once('exit', () => this.#flush());
   }
 

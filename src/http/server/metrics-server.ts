@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import { limits } from '../../limits.ts';
 
 /**
- * Serves /metrics on its own server: a scraper needs no key, and must get an answer even when the API has reached its
- * connection limit. Fastify would add nothing here.
+ * Serves /metrics on a separate server, because a scraper needs no key and must get a response even when the API has
+ * reached its connection limit. Using Fastify here would have no benefit.
  */
 export async function serveMetrics(
   host: string,
@@ -22,7 +22,7 @@ export async function serveMetrics(
   });
   server.maxConnections = limits.metricsConnectionsMax;
   server.requestTimeout = limits.metricsTimeoutMs;
-  // A client that does not read its answer must not keep Prometheus out.
+  // A client that does not read its response must not block Prometheus.
   server.timeout = limits.metricsTimeoutMs;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

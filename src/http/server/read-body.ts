@@ -4,12 +4,13 @@ import type { Holding } from '../../admission/bytes-in-flight.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 
-/** A body as it arrives, decompressed; `receivedEncodedLength` is its size before that. */
+/** The body after decompression, as it arrives. `receivedEncodedLength` is its size before decompression. */
 export type Payload = Readable & { readonly receivedEncodedLength?: number };
 
 /**
- * Reads a whole body, up to `bytesMax`. Memory is reserved before it is allocated: the announced Content-Length at
- * once, an unannounced body as it grows. Chunks are copied into one buffer, because a chunk of one byte takes hundreds.
+ * Reads a whole body of up to `bytesMax` bytes. Memory is reserved before it is allocated. If there is a Content-Length,
+ * all of it is reserved up front, and otherwise the reservation grows with the body. Chunks are copied into one buffer,
+ * because a one-byte chunk occupies hundreds of bytes.
  */
 export function readBody(
   headers: IncomingHttpHeaders,
@@ -28,7 +29,7 @@ export function readBody(
         payload.pause();
         return reject(asClientFault(error));
       }
-      // Also reached if the connection closed early.
+      // This also runs if the connection was closed early.
       const sent = payload.receivedEncodedLength || length;
       if (!payload.readableEnded || (announced !== undefined && sent !== announced))
         return reject(new RequestError('malformed_request'));
@@ -54,9 +55,9 @@ export function readBody(
 }
 
 /**
- * Reads and drops the rest of a refused body, within bounds: a client that is still sending when the connection closes
- * sees a broken connection instead of the answer. Compressed data is not decompressed, so a decompression bomb expands
- * no further.
+ * Reads and drops the rest of a refused body, within limits. If the connection were closed while the client is still
+ * sending, the client would see a broken connection instead of the response. Compressed data is not decompressed, so a
+ * decompression bomb expands no further.
  */
 export async function discardRest(raw: IncomingMessage, payload: Readable): Promise<void> {
   if (payload !== raw) raw.unpipe();
@@ -88,7 +89,7 @@ function roomFor(bytes: number, holding: Holding): Buffer {
   return Buffer.allocUnsafe(bytes);
 }
 
-/** A body that cannot be read is the client's fault, whether it does not decompress or the connection broke. */
+/** Reports an unreadable body as a client error, no matter whether it could not be decompressed or the connection broke. */
 function asClientFault(error: Error): Error {
   return error instanceof RequestError || 'statusCode' in error
     ? error

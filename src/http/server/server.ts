@@ -16,20 +16,14 @@ import type { Certificate } from './certificate.ts';
 import { handleClientError, handleError, lastHeaders } from './error-handler.ts';
 import { GroupedOutput } from './grouped-output.ts';
 
-/** An empty server with every timeout and limit set; Fastify leaves most of them unlimited. */
+/** Creates a server without routes, with every timeout and limit set. Fastify leaves most of them unlimited. */
 export function createServer(
   api: ApiName,
   config: Config,
   certificate: Certificate | undefined,
 ): FastifyInstance {
   const options = {
-    logger: {
-      level: config.logLevel,
-      stream: new GroupedOutput(),
-      serializers: { err: serializeError },
-      base: null,
-      timestamp,
-    },
+    logger: loggerOf(config),
     genReqId: () => randomUUIDv7(),
     logController: new LogController({ requestIdLogLabel: 'request_id', disableRequestLogging: true }),
     bodyLimit: config.bodyBytesMax,
@@ -40,7 +34,7 @@ export function createServer(
     trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,
     clientErrorHandler: handleClientError,
     frameworkErrors: refuseBadAddress,
-    // The header limit already bounds the address and its parts; a second limit would only give another error.
+    // The header limit already covers the URL and its parts. A second limit would only add a second kind of error.
     routerOptions: { maxParamLength: limits.headersBytesMax },
     rewriteUrl(request: IncomingMessage): string {
       const url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/';
@@ -51,7 +45,7 @@ export function createServer(
     maxHeaderSize: limits.headersBytesMax,
     headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
     connectionsCheckingInterval: limits.connectionsCheckIntervalMs,
-    // Node would answer with no body; the gate refuses a missing Host in the shape of every other error.
+    // Node would answer without a body. Instead, the gate refuses a missing Host header with our usual error format.
     requireHostHeader: false,
   };
   const app = certificate
@@ -66,10 +60,22 @@ export function createServer(
   return app as unknown as FastifyInstance;
 }
 
+/** Returns the logger options that every process uses. */
+export function loggerOf({ logLevel }: Pick<Config, 'logLevel'>) {
+  return {
+    level: logLevel,
+    stream: new GroupedOutput(),
+    serializers: { err: serializeError },
+    base: null,
+    timestamp,
+  };
+}
+
 let [writtenMs, written] = [0, ''];
 
 /**
- * The timestamp of a log line, cached because many lines share it: formatting it took 3 microseconds of each request.
+ * Returns the timestamp of a log line. It is cached because many lines share the same one, and formatting it took 3
+ * microseconds per request.
  */
 function timestamp(): string {
   const nowMs = Date.now();
@@ -77,7 +83,7 @@ function timestamp(): string {
   return written;
 }
 
-/** An address that cannot be decoded skips the hooks. */
+/** Answers a request whose URL cannot be decoded. Such a request skips the hooks. */
 function refuseBadAddress(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers(lastHeaders(request.id));
   handleError(error, request, reply);

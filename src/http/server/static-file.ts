@@ -6,14 +6,16 @@ import { limits } from '../../limits.ts';
 import { type ContentEncoding, preferredEncoding } from '../operation/accept.ts';
 
 /**
- * Browsers cache it but revalidate each time, which costs a 304: another version of the service may have another page.
+ * Makes browsers revalidate their cached copy each time, at the cost of a 304, because another version of the service may
+ * serve a different page.
  */
 export const revalidated = 'no-cache';
 export const keptForGood = 'public, max-age=31536000, immutable';
 
 /**
- * A file of the build, which lies there in each encoding. It needs no key, so requests for it must be cheap: it is read on the
- * first request and then sent to everyone from the same memory, however slowly they read.
+ * A file from the build, held in memory in each encoding. It can be requested without a key, so requests for it must be
+ * cheap. It is read on the first request, and then sent to every client from the same memory, however slowly the clients
+ * read.
  */
 export class StaticFile {
   readonly #url: URL;
@@ -25,7 +27,7 @@ export class StaticFile {
     this.#headers = headers;
   }
 
-  /** The hash of the file as it is. */
+  /** The hash of the unencoded file. */
   get hash(): string {
     return this.#read().identity.hash;
   }
@@ -51,7 +53,7 @@ export class StaticFile {
 /** A file in each encoding, with the hash of the encoded bytes. */
 type EncodedFile = Readonly<Record<ContentEncoding, { readonly bytes: Buffer; readonly hash: string }>>;
 
-/** Takes 20 ms for the script, once. */
+/** Reads a file in each encoding. For the reference page's script this takes 20 ms, once per process. */
 function readFile(url: URL): EncodedFile {
   const read = (suffix: string) => {
     const bytes = readFileSync(new URL(url.href + suffix));
@@ -60,13 +62,13 @@ function readFile(url: URL): EncodedFile {
   return { br: read('.br'), gzip: read('.gz'), identity: read('') };
 }
 
-/** Whether the client has this version already. A proxy that compresses marks the ETag as weak. */
+/** Returns whether the client already has this version. A proxy that compresses the file marks the ETag as weak. */
 function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return known.includes(etag) || known.includes('*');
 }
 
-/** In one write, TLS would encrypt all of it into a buffer of the connection's own. */
+/** Splits the bytes into chunks. TLS would encrypt a single large write into one buffer per connection. */
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += limits.fileBytesPerWrite) {
     yield bytes.subarray(start, start + limits.fileBytesPerWrite);

@@ -7,22 +7,23 @@ export function isStreamed(body: Answer['body']): body is AsyncIterable<Buffer> 
 }
 
 /**
- * Streams a body with back-pressure: the next chunk is made when the last one has been taken. The first is made before
- * anything is sent, so an error there gets an ordinary answer. A later error breaks the connection, so that a client
- * cannot take a part for the whole. Undefined for HEAD.
+ * Streams a body with back-pressure: each chunk is produced once the previous one has been consumed. The first chunk is
+ * produced before anything is sent, so an error in it still gets an ordinary error response. A later error breaks the
+ * connection, so that a client cannot mistake a partial body for a complete one. The body is empty for a HEAD request.
  */
 export async function streamOf(
   body: AsyncIterable<Buffer>,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<Readable | undefined> {
+): Promise<Readable> {
   const pieces = body[Symbol.asyncIterator]();
   const { trace } = request;
-  // An export can run any number of statements: the trace shows only those of the first chunk.
+  // An export can run any number of statements, so the trace contains only the statements for the first chunk.
   const first = await (trace ? trace.within(() => pieces.next()) : pieces.next());
   if (request.method === 'HEAD') {
     await pieces.return?.();
-    return undefined;
+    // Without a stream, the framework would send a `Content-Length` of 0.
+    return Readable.from([]);
   }
   return Readable.from(sendable(first, pieces, request, reply));
 }
@@ -41,7 +42,7 @@ async function* sendable(
   try {
     for (let piece = first; !piece.done; piece = await next()) {
       if (piece.value.length > 0) yield piece.value;
-      // Nothing to send yet, but work goes on: resets the idle timeout.
+      // There is nothing to send yet, but the work continues, so reset the idle timeout.
       else reply.raw.setTimeout(request.server.server.timeout);
     }
   } finally {

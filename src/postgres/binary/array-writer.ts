@@ -3,7 +3,7 @@
 import type { ColumnType, Scalar } from '../../registry/fields.ts';
 import { numericBytesMax, writeNumeric } from './binary-numeric.ts';
 
-/** The element types: those of record columns, and counts. */
+/** The element types, which are the types of record columns and of counts. */
 export type ArrayType = ColumnType | 'int4';
 
 const oids: Record<ArrayType, number> = {
@@ -18,22 +18,22 @@ const oids: Record<ArrayType, number> = {
   jsonb: 3802,
 };
 export const arrayHeaderBytes = 20;
-/** A length and sixteen bytes. */
+/** The size of a UUID in an array: a length of four bytes, and sixteen bytes for the UUID itself. */
 export const uuidArrayStride = 20;
-/** In place of a value's length: the value is null. */
+/** Written in place of a value's length if the value is null. */
 const nullLength = -1;
 const bytesAtFirst = 4_096;
-/** Nearly every value, with its length, fits into this. */
+/** Enough for almost any value together with its length. */
 const bytesOfMost = 24;
-/** The buffer a writer keeps for its next array; a larger one is freed. */
+/** The largest buffer that a writer keeps for its next array. Larger buffers are freed. */
 const bytesKeptMax = 1_048_576;
 
-/** Marks a character that is no hexadecimal digit. */
+/** Marks a character that is not a hexadecimal digit. */
 const noDigit = 0x1_0000;
 
 /**
- * Look-up tables for four hexadecimal digits, of either case: OR-ing one entry of each gives their value, or more than
- * 16 bits if one is no digit.
+ * Lookup tables for four hexadecimal digits of either case. OR-ing one entry from each table gives the value of the four
+ * digits, or more than 16 bits if one of them is not a digit.
  */
 const [hex1, hex2, hex3, hex4] = [12, 8, 4, 0].map((shift) => {
   const values = new Uint32Array(256).fill(noDigit);
@@ -55,15 +55,16 @@ function fourDigits(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Writes an array in PostgreSQL's binary format, value by value. `pg` sends a Buffer as a binary parameter. As text,
- * the arrays of a batch cost PostgreSQL 11 to 12 of the 20 microseconds per row; in binary 2.7.
+ * Writes an array in PostgreSQL's binary format, value by value. `pg` sends a Buffer as a binary parameter. If a batch's
+ * arrays are sent as text, PostgreSQL takes 20 microseconds per row and spends 11 to 12 of them on parsing. Parsing
+ * binary arrays takes only 2.7 microseconds per row.
  */
 export class ArrayWriter {
   readonly #type: ArrayType;
   #bytes: Buffer;
-  /** A view of the same memory: its writes compile to a single store, unlike a Buffer's `writeInt32BE`. */
+  /** A view of the same memory. Its writes compile to a single store instruction, unlike a Buffer's `writeInt32BE`. */
   #view: DataView;
-  /** Where the last value begins, including its length. */
+  /** The offset of the last value's length prefix. */
   #start = arrayHeaderBytes;
   #end = arrayHeaderBytes;
   #count = 0;
@@ -85,12 +86,14 @@ export class ArrayWriter {
       this.#count++;
       return;
     }
-    // A UTF-16 unit takes at most three bytes in UTF-8.
+    // A UTF-16 code unit takes at most three bytes in UTF-8.
     this.#makeRoom(4 + (typeof value === 'string' ? value.length * 3 : numericBytesMax));
     this.#endAt(this.#write(value, this.#end + 4));
   }
 
-  /** Appends the 36 characters of a hyphenated UUID; returns false and writes nothing if they are not one. */
+  /**
+   * Appends a UUID that is given as 36 characters with hyphens. Returns false and writes nothing if they are not a UUID.
+   */
   appendUuid(bytes: Uint8Array, from: number): boolean {
     if (
       bytes[from + 8] !== hyphen ||
@@ -99,7 +102,7 @@ export class ArrayWriter {
       bytes[from + 23] !== hyphen
     )
       return false;
-    // Unrolled: UUIDs take a fifth of the time that a record takes.
+    // The loop is unrolled, because writing UUIDs takes a fifth of the time per record.
     const a = fourDigits(bytes, from);
     const b = fourDigits(bytes, from + 4);
     const c = fourDigits(bytes, from + 9);
@@ -113,7 +116,7 @@ export class ArrayWriter {
     return true;
   }
 
-  /** A UUID as four 32-bit words. */
+  /** Appends a UUID that is given as four 32-bit words. */
   appendWords(a: number, b: number, c: number, d: number): void {
     this.#makeRoom(uuidArrayStride);
     const view = this.#view;
@@ -125,18 +128,18 @@ export class ArrayWriter {
     this.#endAt(start + 16);
   }
 
-  /** Text that is already UTF-8. */
+  /** Appends text that is already encoded in UTF-8. */
   appendBytes(bytes: Uint8Array, from: number, end: number): void {
     this.#makeRoom(4 + end - from);
     const to = this.#bytes;
     const start = this.#end + 4;
-    // For short values the call into Node's copy costs more than the loop.
+    // For short values, calling Node's copy costs more than the loop.
     if (end - from > 64) to.set(bytes.subarray(from, end), start);
     else for (let at = from, next = start; at < end; at++, next++) to[next] = bytes[at] as number;
     this.#endAt(start + end - from);
   }
 
-  /** Removes the last value; only once per value. */
+  /** Removes the last value. Can be called only once per value. */
   takeBack(): void {
     if (this.#view.getInt32(this.#start) === nullLength) this.#nulls--;
     this.#end = this.#start;
@@ -155,17 +158,17 @@ export class ArrayWriter {
     return this.#count;
   }
 
-  /** The bytes so far, which `lastUuid` points into. Valid until the next value is written. */
+  /** The bytes written so far, which the offset in `lastUuid` refers to. Valid until the next value is written. */
   get view(): DataView {
     return this.#view;
   }
 
-  /** The offset of the last value, a UUID; -1 if it is null. */
+  /** The offset of the last value, which must be a UUID or null. The offset is -1 if the value is null. */
   get lastUuid(): number {
     return this.#end - this.#start === uuidArrayStride ? this.#end - 16 : -1;
   }
 
-  /** Whether the last value, a text, equals this one. */
+  /** Returns whether the last value, which must be text, equals the given text. */
   isLast(text: Uint8Array): boolean {
     const start = this.#start + 4;
     if (this.#end - start !== text.length) return false;
@@ -173,9 +176,9 @@ export class ArrayWriter {
     return true;
   }
 
-  /** The array so far. Valid until the next value is written. */
+  /** Returns the array written so far. It is valid until the next value is written. */
   finish(): Buffer {
-    // Dimensions, null flag, type, length, lower bound.
+    // The header consists of the number of dimensions, the null flag, the element type, the length, and the lower bound.
     [1, this.#nulls > 0 ? 1 : 0, oids[this.#type], this.#count, 1].forEach((part, index) => {
       this.#view.setInt32(index * 4, part);
     });
@@ -201,7 +204,7 @@ export class ArrayWriter {
     this.#view = viewOf(resized);
   }
 
-  /** Writes a value and returns where it ends. */
+  /** Writes a value and returns its end offset. */
   #write(value: Scalar, at: number): number {
     const view = this.#view;
     switch (this.#type) {
@@ -224,14 +227,14 @@ export class ArrayWriter {
         view.setFloat64(at, value as number);
         return at + 8;
       case 'jsonb':
-        throw new Error('JSON travels as text');
+        throw new Error('JSON is sent as text');
     }
   }
 }
 
 const hyphen = 0x2d;
 
-/** A DataView of the same memory. */
+/** Returns a DataView of the same memory. */
 export function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, length);
 }
@@ -249,10 +252,10 @@ function writeUuid(view: DataView, text: string, at: number): number {
   return at + 16;
 }
 
-/** The offset of each four digits in a hyphenated UUID. */
+/** The offset of each group of four digits in a hyphenated UUID. */
 const uuidGroups = [0, 4, 9, 14, 19, 24, 28, 32];
 
-/** Microseconds: a number where that is exact, in the years 1715 to 2285. */
+/** Writes microseconds. They are passed as a number if that is exact, which is the case in the years 1715 to 2285. */
 function writeInt64(view: DataView, value: number | bigint, at: number): number {
   if (typeof value === 'bigint') view.setBigInt64(at, value);
   else {
@@ -263,7 +266,7 @@ function writeInt64(view: DataView, value: number | bigint, at: number): number 
   return at + 8;
 }
 
-/** Short ASCII text, which is nearly all of it, is written here: the call into Node's writer would cost more. */
+/** Writes short ASCII text directly, because calling Node's writer would cost more. Almost all text is short ASCII. */
 function writeText(buffer: Buffer, text: string, at: number): number {
   const { length } = text;
   if (length > 64) return at + buffer.write(text, at, 'utf8');
@@ -275,7 +278,7 @@ function writeText(buffer: Buffer, text: string, at: number): number {
   return at + length;
 }
 
-/** One column as an array. */
+/** Encodes one column as an array. */
 export function binaryArray(type: ArrayType, values: readonly (Scalar | null)[]): Buffer {
   const array = new ArrayWriter(type, arrayHeaderBytes + values.length * bytesOfMost);
   for (const value of values) array.append(value);

@@ -1,11 +1,11 @@
-/** The 17 digits of a double span at most five groups of four; empty groups around them are not written. */
+/** The 17 digits of a double span at most five groups of four digits. Groups of zeros around them are not written. */
 export const numericBytesMax = 8 + 2 * 5;
 
 /**
- * Writes the shortest decimal of a double as PostgreSQL's numeric and returns where it ends. A numeric is a sign and
- * groups of four digits, the first of which weighs 10000^weight. An amount with at most four decimals, as nearly all
- * have, needs no conversion to text: below 10^15 no two decimals of that length are the same double, so the one that
- * divides back to the value is its shortest form.
+ * Writes the shortest decimal form of a double as PostgreSQL's numeric, and returns the end offset. A numeric consists of
+ * a sign and groups of four digits, the first of which is multiplied by 10000^weight. Almost all amounts have at most four
+ * decimal places and need no conversion to text: below 10^15, no two decimals of that length are the same double, so if
+ * such a decimal equals the value, it is its shortest form.
  */
 export function writeNumeric(view: DataView, value: number, at: number): number {
   const size = Math.abs(value);
@@ -48,7 +48,7 @@ function decimalsOf(fraction: number): number {
 function writeLongNumeric(view: DataView, value: number, at: number): number {
   const [mantissa = '', exponent] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
-  // The number of digits before the point; groups are counted from it in both directions.
+  // This is the number of digits before the decimal point. Groups are counted from the point in both directions.
   const point = Number(exponent) + 1;
   const weight = Math.ceil(point / 4) - 1;
   const padded = '0'.repeat((weight + 1) * 4 - point) + digits;

@@ -2,22 +2,22 @@ import type { Instant } from '../../registry/times.ts';
 import { arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
 
 /**
- * Rows as statements take them: one binary array per column. Records are encoded as soon as they are checked, outside
- * the heap: kept as objects until the batch was stored, the result of JSON.parse cost the garbage collector more than
- * all other work on it.
+ * Rows as statement parameters, with one binary array per column. Records are encoded outside the JavaScript heap as soon
+ * as they are checked. Keeping the result of JSON.parse until the batch was stored cost more in garbage collection than
+ * all other work on the batch.
  */
 export interface EncodedRows {
   readonly count: number;
   readonly arrays: readonly Buffer[];
 }
 
-/** Picks rows by number, in ascending order. */
+/** Picks rows by their row numbers, which must be in ascending order. */
 export function pickRows({ count, arrays }: EncodedRows, picked: readonly number[]): EncodedRows {
   if (picked.length === count) return { count, arrays };
   return { count: picked.length, arrays: arrays.map((array) => pickElements(array, picked)) };
 }
 
-/** Picks elements of an array by number, in ascending order. */
+/** Picks array elements by their positions, which must be in ascending order. */
 export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   const view = viewOf(array);
   const picked = Buffer.allocUnsafe(array.length);
@@ -30,7 +30,7 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
     for (; row <= next; row++) {
       const end = from + 4 + Math.max(0, view.getInt32(from));
       if (row < next) from = end;
-      // Most values are short, and the call into Node's copy would cost more than the loop.
+      // Most values are short, and copying a short value with Node's function costs more than the loop.
       else if (end - from > 64) to += array.copy(picked, to, from, end);
       else while (from < end) picked[to++] = array[from++] as number;
       from = end;
@@ -40,14 +40,14 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
 }
 
-/** Some UUIDs of an array without nulls: those from `start` up to but not including `end`. */
+/** A range of UUIDs in an array without nulls. It includes `start` and excludes `end`. */
 export interface UuidRange {
   readonly ids: Buffer;
   readonly start: number;
   readonly end: number;
 }
 
-/** One array of all that is in the ranges. */
+/** Joins all ids in the ranges into one array. */
 export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; ids: Buffer } {
   const at = (row: number) => arrayHeaderBytes + row * uuidArrayStride;
   const ids = Buffer.concat([
@@ -59,7 +59,7 @@ export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; i
   return { count, ids };
 }
 
-/** The bytes of each as a string, to compare them by. */
+/** Returns the bytes of each UUID as a string, for comparisons. */
 export function uuidBytes({ ids, start, end }: UuidRange): string[] {
   return Array.from({ length: end - start }, (_, index) => {
     const at = arrayHeaderBytes + (start + index) * uuidArrayStride + 4;
@@ -67,7 +67,7 @@ export function uuidBytes({ ids, start, end }: UuidRange): string[] {
   });
 }
 
-/** Concatenates two arrays of one type. */
+/** Concatenates two arrays of the same type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);
   joined.writeInt32BE(first.readInt32BE(4) | second.readInt32BE(4), 4);
@@ -75,7 +75,7 @@ export function joinArrays(first: Buffer, second: Buffer): Buffer {
   return joined;
 }
 
-/** The latest instant of an array without the rows left out; undefined if there is none. */
+/** Returns the latest instant in an array, or undefined if there is none. Excluded rows are ignored. */
 export function latestInstant(
   array: Buffer,
   count: number,
@@ -97,13 +97,13 @@ export function latestInstant(
   return latest;
 }
 
-/** A number where that is exact: making a bigint takes longer than all the rest. */
+/** Returns a number if it is exact, because creating a bigint takes longer than everything else here. */
 function instantAt(view: DataView, at: number): Instant {
   const instant = view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4);
   return Number.isSafeInteger(instant) ? instant : view.getBigInt64(at);
 }
 
-/** The UUIDs of an array, or nulls. */
+/** Returns the UUIDs of an array. Null elements stay null. */
 export function uuidsOf(array: Buffer, count: number): (string | null)[] {
   const ids: (string | null)[] = [];
   let at = arrayHeaderBytes;
@@ -115,12 +115,12 @@ export function uuidsOf(array: Buffer, count: number): (string | null)[] {
   return ids;
 }
 
-/** The UUID of a row, from an array that has no nulls. */
+/** Returns the UUID in the given row of an array without nulls. */
 export function uuidAt(array: Buffer, row: number): string {
   return uuidFrom(array, arrayHeaderBytes + row * uuidArrayStride + 4);
 }
 
-/** The id of a row: its first column. */
+/** Returns the id of a row, which is in its first column. */
 export function idAt({ arrays }: EncodedRows, row: number): string {
   return uuidAt(arrays[0] as Buffer, row);
 }
@@ -129,12 +129,15 @@ const hexDigits = Buffer.from(
   Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0')).join(''),
   'latin1',
 );
-/** Every UUID is written here before it becomes a string; the dashes stay. */
+/** Every UUID is written to this buffer before it becomes a string. The dashes never change. */
 const uuidText = Buffer.alloc(36, '-');
-/** Where the two digits of each byte are in the text. */
+/** The position of each byte's two digits in the text. */
 const digitsAt = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/** Joined from slices, the text would be a rope, and whoever looks it up in a set pays twice as much to flatten it. */
+/**
+ * Returns the UUID at an offset as a string. It is written to a buffer first, because a string concatenated from slices
+ * would be a rope, and flattening it for a set lookup would double the cost.
+ */
 function uuidFrom(array: Buffer, at: number): string {
   for (let byte = 0; byte < digitsAt.length; byte++) {
     const to = digitsAt[byte] as number;
@@ -145,7 +148,7 @@ function uuidFrom(array: Buffer, at: number): string {
   return uuidText.toString('latin1');
 }
 
-/** Random access to rows: the offset of each value is computed once. */
+/** Random access to rows. The offset of each value is computed once. */
 export class IndexedRows {
   readonly #arrays: readonly Buffer[];
   readonly #offsets: readonly Int32Array[];
@@ -155,7 +158,7 @@ export class IndexedRows {
     this.#offsets = arrays.map((array) => offsetsOf(array, count));
   }
 
-  /** The value with its length, as PostgreSQL gets it. */
+  /** Returns the value with its length prefix, as PostgreSQL receives it. */
   valueAt(column: number, row: number): Buffer {
     const offsets = this.#offsets[column] as Int32Array;
     return (this.#arrays[column] as Buffer).subarray(offsets[row], offsets[row + 1]);

@@ -1,7 +1,7 @@
 /**
- * Frees at once the memory of a buffer, and of all that share it; none of them can be used again. The garbage collector
- * sees only the small buffer object and would free it late: see docs/performance.md. Transferring to a length of 0 is
- * the only way in JavaScript.
+ * Immediately frees a buffer's memory. Neither this buffer nor any other buffer that shares the memory can be used again.
+ * The garbage collector sees only the small buffer object and would free the memory late. The only way to free memory in
+ * JavaScript is to transfer it to a buffer of length 0.
  */
 export function freeMemory({ buffer }: Uint8Array): void {
   (buffer as ArrayBuffer).transfer(0);

@@ -1,19 +1,19 @@
 import { limits } from '../../limits.ts';
 import { ArrayWriter, arrayHeaderBytes, uuidArrayStride } from './array-writer.ts';
 
-/** A power of two, at least twice the number of ids. */
+/** A power of two that is at least twice the number of ids. */
 const slotCount = 2 ** Math.ceil(Math.log2(limits.recordsPerBatch * 2));
 
 /**
- * The distinct UUIDs of a batch in the order they came, as an array for PostgreSQL. A Set would need every id as a
- * string, and bodies are read without making strings.
+ * The distinct UUIDs of a batch in their original order, as an array for PostgreSQL. A `Set` would need every id as a
+ * string, but bodies are read without creating strings.
  */
 export class UuidSet {
   readonly #ids = new ArrayWriter('uuid');
-  /** A hash table with linear probing: the position of an id plus one; 0 marks an empty slot. */
+  /** A hash table with linear probing. Each slot contains the position of an id plus one, or 0 if the slot is empty. */
   readonly #slots = new Int16Array(slotCount);
 
-  /** Adds the id whose sixteen bytes begin at `at`, unless it is in the set. */
+  /** Adds the id whose sixteen bytes start at `at`, unless the set already has it. */
   add(view: DataView, at: number): void {
     const a = view.getInt32(at);
     const b = view.getInt32(at + 4);
@@ -45,7 +45,7 @@ export class UuidSet {
     this.#slots.fill(0);
   }
 
-  /** Valid until the next id is added. */
+  /** Returns the array, which is valid until the next id is added. */
   finish(): Buffer {
     return this.#ids.finish();
   }

@@ -1,21 +1,21 @@
 import { causeOf } from '../loggable-error.ts';
 
-/** A worker of a Citus cluster, as `host:port`. */
+/** Logs when a detour around a worker starts and ends. `worker` is its `host:port`. */
 export interface DetourLog {
   begun(what: { readonly worker: string; readonly cause: string }): void;
   ended(what: { readonly worker: string }): void;
 }
 
 /**
- * Workers that this process cannot connect to. The coordinator passes their requests on, so nothing fails, and without a
- * log line nobody would notice what it costs. Logs only changes, not every attempt.
+ * The workers that this process cannot connect to. The coordinator forwards their requests, so nothing fails, but without
+ * a log line nobody would notice the additional cost. Only changes are logged, not every attempt.
  */
 export class Detours {
   readonly #onTaken: (worker: string) => void;
   readonly #workers = new Set<string>();
   #log: DetourLog | undefined;
 
-  /** `onTaken` is called for every connection that is made to the coordinator in place of a worker. */
+  /** `onTaken` is called whenever a connection to the coordinator replaces a connection to a worker. */
   constructor(onTaken: (worker: string) => void = () => {}) {
     this.#onTaken = onTaken;
   }
@@ -38,7 +38,7 @@ export class Detours {
     if (this.#workers.delete(worker)) this.#log?.ended({ worker });
   }
 
-  /** The cluster no longer has the worker. */
+  /** Removes a worker that has left the cluster. */
   forget(worker: string): void {
     this.#workers.delete(worker);
   }

@@ -5,8 +5,9 @@ import { Detours } from './node-detours.ts';
 import type { OwningNodes } from './owning-nodes.ts';
 
 /**
- * A pool for the coordinator and one for each Citus worker; without Citus, the coordinator is the only server. After a worker
- * refuses a connection, its requests go to the coordinator for a while, which knows whether the worker is down.
+ * A pool for the coordinator and one for each Citus worker. Without Citus, the coordinator is the only server. After a
+ * worker has refused a connection, its requests go to the coordinator for a short time, because the coordinator knows
+ * whether the worker is down.
  */
 export class NodePools {
   readonly #coordinator: OwnPool;
@@ -17,10 +18,13 @@ export class NodePools {
   readonly #openMax: number;
   readonly #detours: Detours;
   #isCluster: boolean | undefined;
-  /** Connections about to be opened to replace one that is being closed. */
+  /** The number of connections that are about to be opened in place of one that is being closed. */
   #replaced = 0;
 
-  /** `openMax` bounds the open connections over all servers, idle ones included. The caller never uses more at once. */
+  /**
+   * `openMax` limits the number of open connections to all servers together, including idle ones. The caller never uses
+   * more than that at the same time.
+   */
   constructor(
     coordinator: OwnPool,
     owners?: OwningNodes,
@@ -37,7 +41,7 @@ export class NodePools {
     this.#detours = detours;
   }
 
-  /** The most connections to one server. */
+  /** The maximum number of connections to one server. */
   get max(): number {
     return this.#coordinator.options.max;
   }
@@ -46,7 +50,7 @@ export class NodePools {
     return [this.#coordinator, ...this.#workers.values()];
   }
 
-  /** Pool sizes for the metrics, over all servers. */
+  /** Pool sizes for the metrics, summed over all servers. */
   get totalCount(): number {
     return sum(this.#pools.map(({ totalCount }) => totalCount));
   }
@@ -63,7 +67,10 @@ export class NodePools {
     return { max: Math.min(this.#openMax, this.max * this.#pools.length) };
   }
 
-  /** Also if the owners are unknown, as behind a pooler. `distribute` runs while all processes are stopped. */
+  /**
+   * Returns whether the database is a cluster. This also works if it is unknown which worker stores which rows, for
+   * example behind a pooler. The result can be cached, because `distribute` runs only while all processes are stopped.
+   */
   async isCluster(): Promise<boolean> {
     if (this.#isCluster === undefined) {
       const { rowCount } = await this.#coordinator.query(selectCluster);
@@ -72,7 +79,7 @@ export class NodePools {
     return this.#isCluster;
   }
 
-  /** The worker that owns the organisation's rows; undefined if unknown, as without Citus. */
+  /** Returns the worker that stores the organisation's rows, or undefined if it is unknown or there is no cluster. */
   ownerOf(organisationId: string): string | undefined {
     return this.#owners?.of(organisationId);
   }
@@ -93,7 +100,10 @@ export class NodePools {
     return this.#connectTo(this.#coordinator);
   }
 
-  /** At the bound it closes an idle connection first, and opens the new one before another request can take its place. */
+  /**
+   * Opens a connection. If the limit is reached, closes an idle connection first, and opens the new one before another
+   * request can take the free slot.
+   */
   async #connectTo(pool: OwnPool): Promise<Client> {
     if (spareOf(pool) === 0 && this.totalCount + this.#replaced >= this.#openMax) {
       this.#replaced++;
@@ -115,7 +125,7 @@ export class NodePools {
     return made;
   }
 
-  /** Closes the pools of workers that were removed or have another address now. */
+  /** Closes the pools of workers that were removed or have a new address. */
   #endGone(): void {
     for (const [node, pool] of this.#workers) {
       if (this.#owners?.nodes.has(node)) continue;
@@ -126,18 +136,18 @@ export class NodePools {
     }
   }
 
-  /** Closes the pools of the workers. The coordinator's pool is closed by its creator. */
+  /** Closes the workers' pools. The coordinator's pool is closed by its creator. */
   async close(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((pool) => pool.end()));
   }
 }
 
-/** Idle connections that no waiting request is about to get. */
+/** Returns the number of idle connections that are not about to be given to a waiting request. */
 function spareOf({ idleCount, waitingCount }: OwnPool): number {
   return Math.max(0, idleCount - waitingCount);
 }
 
-/** Closes an idle connection of the pool that has the most. */
+/** Closes an idle connection in the pool that has the most idle connections. */
 async function closeIdle(pools: readonly OwnPool[]): Promise<void> {
   const [fullest] = pools.toSorted((a, b) => spareOf(b) - spareOf(a));
   if (!fullest || spareOf(fullest) === 0) return;

@@ -4,43 +4,43 @@ import type { Pool } from '../pool.ts';
 import { selectCluster } from './extension.ts';
 import { uuidHash } from './uuid-hash.ts';
 
-/** A range of hashes, and the worker that has the organisations in it. */
+/** A range of hashes, and the worker that stores the organisations with these hashes. */
 interface Shard {
   readonly min: number;
   readonly max: number;
-  /** `host:port` */
+  /** The worker as `host:port`. */
   readonly node: string;
 }
 
 /**
- * Knows which worker of a Citus cluster has an organisation's rows, by polling the coordinator. It is only a hint:
- * every worker listed here has the metadata and forwards statements for other nodes, so a shard that has just moved
- * costs a detour and no error. Empty on plain PostgreSQL.
+ * Tracks which worker of a Citus cluster stores an organisation's rows, by polling the coordinator. The result is only a
+ * hint. Every worker listed here has the metadata and forwards statements to other nodes, so after a shard has moved,
+ * statements take a detour but do not fail. The list is empty on plain PostgreSQL.
  */
 export class OwningNodes {
   readonly #pool: Pool;
   readonly #table: string;
   #shards: readonly Shard[] = [];
 
-  /** All distributed tables are colocated with this one. */
+  /** `table` is the table with which all distributed tables are colocated. */
   constructor(pool: Pool, table: string) {
     this.#pool = pool;
     this.#table = table;
   }
 
-  /** Undefined if unknown. */
+  /** Returns the worker that stores the organisation's rows, or undefined if it is unknown. */
   of(organisationId: string): string | undefined {
     if (this.#shards.length === 0) return undefined;
     const hash = uuidHash(organisationId);
     return this.#shards.find(({ min, max }) => min <= hash && hash <= max)?.node;
   }
 
-  /** The workers that have shards. */
+  /** The workers that have at least one shard. */
   get nodes(): ReadonlySet<string> {
     return new Set(this.#shards.map(({ node }) => node));
   }
 
-  /** Starts polling, if this is Citus; returns a function that stops it. */
+  /** Starts polling if the database uses Citus. Returns a function that stops polling. */
   watch(): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal);
@@ -57,7 +57,7 @@ export class OwningNodes {
         if (rowCount === 0) return;
         await this.ask();
       } catch {
-        // Everything goes to the coordinator until the next poll succeeds.
+        // All requests use the coordinator until the next poll succeeds.
         this.#shards = [];
       }
       await sleep(limits.nodesIntervalMs, undefined, { signal: stopping }).catch(() => {});

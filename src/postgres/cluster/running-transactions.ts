@@ -2,8 +2,8 @@ import type { Pool } from '../pool.ts';
 import { selectCluster } from './extension.ts';
 
 /**
- * As one text, separated by spaces: what runs on several nodes can be gathered only as text. Autovacuum, which has no user, stores
- * no records and can take hours.
+ * Selects the running transactions as one space-separated string, because Citus gathers results from several nodes only as
+ * text. Excludes autovacuum, which has no user, stores no records and can run for hours.
  */
 const running = `
   select coalesce(string_agg(transaction, ' '), '') as transactions from (
@@ -14,7 +14,7 @@ const running = `
     union all
     select 'prepared:' || transaction from pg_prepared_xacts where database = current_database()) as t`;
 
-/** The transactions that are running in this database, on all nodes of a cluster. */
+/** Returns the transactions that are running in this database, on all nodes of a cluster. */
 export async function runningTransactions(pool: Pool): Promise<string[]> {
   const { rows: clusters } = await pool.query(selectCluster);
   const text =

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL's `uuid_hash` of a UUID, on a little-endian machine. Citus places rows by it: with the hash ranges of the
- * shards, no query is needed to find where an organisation is.
+ * Computes PostgreSQL's `uuid_hash` of a UUID, as on a little-endian machine. Citus places rows by this hash, so together
+ * with the shards' hash ranges, it shows where an organisation is stored without a query.
  */
 export function uuidHash(uuid: string): number {
   const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
@@ -17,7 +17,7 @@ function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
-/** Bob Jenkins' hash, as in PostgreSQL's common/hashfn.c. */
+/** Mixes three words with Bob Jenkins' hash, as in PostgreSQL's common/hashfn.c. */
 function mix(a: number, b: number, c: number): { a: number; b: number; c: number } {
   for (const [bits1, bits2, bits3] of [
     [4, 6, 8],

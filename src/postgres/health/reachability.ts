@@ -2,7 +2,7 @@ import pg from 'pg';
 import { causeOf } from '../loggable-error.ts';
 import { isUnavailable } from '../pool.ts';
 
-/** The address of PostgreSQL, and why it cannot be used. */
+/** PostgreSQL's address, and why it is unavailable. */
 export interface Away {
   readonly host: string;
   readonly port: number;
@@ -15,8 +15,9 @@ export interface ReachabilityLog {
 }
 
 /**
- * Whether background work can use PostgreSQL; logs only changes, not every attempt. It is back when everything that
- * failed has succeeded again: a standby that can be read but not written is not back.
+ * Tracks whether background work can use PostgreSQL. Only changes are logged, not every attempt. PostgreSQL counts as
+ * available again when every kind of attempt that failed has succeeded again, so a read-only standby does not count as
+ * available.
  */
 export class Reachability {
   readonly #server: { readonly host: string; readonly port: number };
@@ -30,7 +31,9 @@ export class Reachability {
     this.#log = log;
   }
 
-  /** False if the error has another cause, which the caller must log. */
+  /**
+   * Records a failed attempt. Returns false if PostgreSQL is not the cause, in which case the caller must log the error.
+   */
   failed(attempt: string, error: unknown): boolean {
     if (!isUnavailable(error)) return false;
     if (this.#failing.size === 0) {

@@ -8,9 +8,10 @@ import { migrationsFolder, type SchemaState, schemaState } from '../schema/schem
 import { type Stalling, StallWatch } from './stall-watch.ts';
 
 /**
- * Ignores partitions of days that are over: maintenance locks a day of interactions for up to an hour to build an index. Retries
- * and replays of old interactions do write to such a day and may time out, but nothing else waits for that lock. When a partition
- * ends is taken from its name: `pg_get_expr` of its bounds would wait for the lock. Receipts have a partition for each week.
+ * Checks whether a lock blocks writes. Ignores partitions of past days, because maintenance locks a day of interactions
+ * for up to an hour to build an index. Retries and replays of old interactions do write to such a day and may time out,
+ * but nothing else waits for that lock. The end of a partition is parsed from its name, because `pg_get_expr` on its
+ * bounds would wait for the lock. Receipts have weekly partitions.
  */
 const blockedQuestion = `
   select exists (
@@ -24,28 +25,29 @@ const blockedQuestion = `
   ) as blocked`;
 
 /**
- * Fails if PostgreSQL has no room for a temporary file of about a megabyte: it writes the series to one, since it exceeds
- * work_mem. Nothing is left behind.
+ * Fails if PostgreSQL has no space for a temporary file of about a megabyte. The series exceeds `work_mem`, so PostgreSQL
+ * spills it to disk. Nothing is left behind.
  */
 const spaceQuestion = `set local work_mem = '64kB'; select count(*) from generate_series(1, ${limits.probeRows})`;
 
 interface Said {
   readonly schema: SchemaState;
-  /** Whether a lock on a table keeps others from writing; null if not checked. */
+  /** Whether a lock on a table blocks writes, or null if this was not checked. */
   readonly isBlocked: boolean | null;
 }
 
 /**
- * Whether the database is reachable, has a schema that this version works with, and writes succeed. It has its own
- * connection: in the common pool it would wait behind uploads, and a busy pool does not mean that the database is away.
- * No key is needed to ask, so concurrent requests share one query, and its answer is reused for a short time.
+ * Checks whether the database is reachable, has a schema that this version supports, and accepts writes. The check has
+ * its own connection. In the shared pool it would wait behind uploads, but a busy pool does not mean that the database is
+ * unavailable. Clients can request the check without a key, so concurrent requests share one query, and its result is
+ * cached for a short time.
  */
 export class Readiness {
   readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
   readonly #parts: Readonly<Record<string, Stalling>>;
-  /** Cached: the migrations of this program do not change while it runs. */
+  /** The names of this program's migrations, which do not change while it runs. */
   #expected: readonly string[] | undefined;
-  /** Connected and idle. */
+  /** A client that is connected and idle. */
   #client: pg.Client | undefined;
   #said: Promise<Said> | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -58,22 +60,23 @@ export class Readiness {
     this.#parts = parts;
   }
 
-  /** Rejects, in time, if the database does not answer. */
+  /** Returns the state of the schema. Rejects within the timeout if the database does not respond. */
   async schemaState(): Promise<SchemaState> {
     return (await this.#answer()).schema;
   }
 
-  /** The stalled parts, and for how long. Rejects if the database does not answer. */
+  /** Returns the parts that have stalled, and how long each has been stalled. Rejects if the database does not respond. */
   async stalled(): Promise<{ readonly part: string; readonly ms: number }[]> {
     const { isBlocked } = await this.#answer();
-    // Writes that timed out say nothing about now. If no lock is in the way any more, the next writes will show.
+    // Earlier write timeouts do not describe the current state. If no lock blocks writes any more, the next writes will
+    // show whether they succeed.
     if (isBlocked === false) for (const watch of this.#givenUp()) watch.forgive();
     return Object.entries(this.#parts)
       .map(([part, { stalledMs: ms }]) => ({ part, ms }))
       .filter(({ ms }) => ms > limits.stalledMs);
   }
 
-  /** Whether the process can serve. Never rejects. */
+  /** Returns whether the process can serve requests. Never rejects. */
   async isReady(): Promise<boolean> {
     try {
       const stalled = await this.stalled();
@@ -85,14 +88,14 @@ export class Readiness {
     }
   }
 
-  /** The error with which the server fails the writes of several organisations, or all that are under way. */
+  /** Returns the server error that causes writes of several organisations, or all pending writes, to fail. */
   async serverFailure(): Promise<unknown> {
     await this.#answer();
     const watches = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
     return this.#failing() ?? watches.map(({ cause }) => cause).find((cause) => cause !== undefined);
   }
 
-  /** How long each part has stalled, including those below the limit. */
+  /** How long each part has been stalled, including parts that have not reached the limit. */
   get stalledMs(): Record<string, number> {
     return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));
   }
@@ -130,16 +133,16 @@ export class Readiness {
   async #ask(): Promise<Said> {
     this.#expected ??= await migrationNames(migrationsFolder);
     const isSuspected = this.#watches.some(({ failures }) => failures.isSuspected);
-    // An old connection would not show that new ones fail.
+    // A connection that is already open would not show that new connections fail.
     if (isSuspected) this.#drop();
     const kept = this.#take();
     const client = kept ?? this.#newClient();
-    // Fails whatever it waits for (DNS, connection, login, answer), and drops the connection.
+    // Destroying the stream makes any step fail (DNS, connection, login, answer) and drops the connection.
     const timer = setTimeout(() => client.connection.stream.destroy(), limits.readinessTimeoutMs);
     try {
       if (!kept) await client.connect();
       const schema = await schemaState(client, this.#expected);
-      // Locks are checked only when writes have timed out.
+      // Locks are checked only after writes have timed out.
       const { rows } =
         this.#givenUp().length > 0
           ? await client.query<{ blocked: boolean }>(blockedQuestion)
@@ -155,7 +158,7 @@ export class Readiness {
     }
   }
 
-  /** A small write may fit where a batch does not, so this needs more room. */
+  /** Checks for disk space. A small write may succeed where a batch would not, so this probe needs more space. */
   async #lookForSpace(client: pg.Client): Promise<void> {
     try {
       await client.query(spaceQuestion);
@@ -168,12 +171,13 @@ export class Readiness {
     const client = new pg.Client({
       connectionString: this.#config.databaseUrl,
       application_name: 'intake-server',
-      // A statement that waits for a lock would go on after we have left. A pooler does not accept the timeout.
+      // Without this timeout, a statement that waits for a lock would continue after the check. A pooler does not accept
+      // the setting.
       ...(!this.#config.databasePooler && { statement_timeout: limits.readinessTimeoutMs }),
     });
     client.on('error', () => {
       if (this.#client !== client) return;
-      // The cached answer may no longer be true.
+      // The cached result may be wrong now.
       this.#forget(this.#said);
       this.#take();
     });
@@ -192,7 +196,7 @@ export class Readiness {
     return client;
   }
 
-  /** Closes the connection without waiting for an answer: the server may give none. */
+  /** Closes the connection without waiting for a response, which may never arrive. */
   #drop(): void {
     const client = this.#take();
     client?.end().catch(() => {});

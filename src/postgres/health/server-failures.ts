@@ -2,14 +2,16 @@ import { limits } from '../../limits.ts';
 import { isLockTimeout, isServerAway, isUnavailable } from '../pool.ts';
 
 /**
- * Failed writes whose cause is the database server, such as a full disk. One organisation alone is never enough: its data may
- * be the cause. But readiness may meet the error too. A write that succeeds ends it, and so does time: without traffic nothing would succeed.
+ * Tracks write failures that the database server causes, for example because its disk is full. Failures of a single
+ * organisation do not count, because its data may be the cause, unless the readiness check gets the same error. A failure
+ * is considered over after a successful write. It is also considered over after a fixed time, because without traffic
+ * there would be no successful write.
  */
 export class ServerFailures {
-  /** The organisations that failed last, the oldest failure first. */
+  /** The organisations whose writes failed most recently, with the oldest failure first. */
   readonly #failed = new Map<string, { readonly error: unknown; readonly atMs: number }>();
 
-  /** `organisations` are those whose write failed. */
+  /** Records a failed write. `organisations` lists the organisations whose data was written. */
   note(organisations: readonly string[], error: unknown): void {
     const cause = serverErrorOf(error);
     if (cause === undefined) return;
@@ -24,7 +26,7 @@ export class ServerFailures {
     }
   }
 
-  /** Called when readiness meets the same error, which then has nothing to do with the data of one organisation. */
+  /** Called when the readiness check gets the same error, which shows that the cause is not one organisation's data. */
   confirm(error: unknown): void {
     if (this.isSuspected) this.note([...this.#failed.keys(), 'readiness'], error);
   }
@@ -39,7 +41,7 @@ export class ServerFailures {
     return recent.length < limits.failedOrganisationsMin ? undefined : recent.at(-1)?.error;
   }
 
-  /** Whether one organisation has failed. */
+  /** Whether the writes of at least one organisation have failed. */
   get isSuspected(): boolean {
     return this.#recent().length > 0;
   }
@@ -51,8 +53,9 @@ export class ServerFailures {
 }
 
 /**
- * The error, or its cause, if other organisations would meet it too. Not so if a node of a cluster is away, which has some
- * organisations only, or after a timeout, which may be due to the data or to a lock: `StallWatch` is for those.
+ * Returns the error or its cause if it would affect other organisations as well. This excludes an unavailable cluster
+ * node, which stores only some organisations. It also excludes timeouts, which may be due to the data or to a lock and
+ * are handled by `StallWatch`.
  */
 export function serverErrorOf(error: unknown): unknown {
   const { code, message, cause } = error as { code?: unknown; message: string; cause?: unknown };

@@ -1,24 +1,24 @@
 import { isUnavailable } from '../pool.ts';
 import { ServerFailures, serverErrorOf } from './server-failures.ts';
 
-/** Something that should make progress, and how long it has not. */
+/** A part that should make progress, and how long it has been stalled. */
 export interface Stalling {
   readonly stalledMs: number;
 }
 
 /**
- * Notices that writing has stalled: tasks are under way, and none has ended for too long. A process in which something
- * ends now and then is merely busy, however long its queue.
+ * Detects that writing has stalled, which means that tasks are running, but none has finished for too long. If a task
+ * finishes now and then, the process is just busy, however long its queue.
  */
 export class StallWatch implements Stalling {
   #underWay = 0;
   #movedMs = 0;
-  /** The error of a task that was given up, if none has succeeded since. */
+  /** The error of a task that timed out, if no task has succeeded since then. */
   #givenUp: unknown;
 
   readonly failures = new ServerFailures();
 
-  /** `organisations` are those whose data is written, unless one node of a cluster stores it. */
+  /** Runs a task. `organisations` lists the owners of the written data, unless a single cluster node stores it. */
   async run<T>(organisations: readonly string[], work: () => Promise<T>): Promise<T> {
     if (this.#underWay === 0 && !this.hasGivenUp) this.#movedMs = performance.now();
     this.#underWay++;
@@ -41,17 +41,17 @@ export class StallWatch implements Stalling {
     return this.#underWay > 0 || this.hasGivenUp ? performance.now() - this.#movedMs : 0;
   }
 
-  /** Whether tasks have timed out and none has succeeded since. */
+  /** Whether tasks have timed out and none has succeeded since then. */
   get hasGivenUp(): boolean {
     return this.#givenUp !== undefined;
   }
 
-  /** Why tasks were given up, if the database server is the cause. */
+  /** Why tasks timed out, if the database server is the cause. */
   get cause(): unknown {
     return this.hasGivenUp ? serverErrorOf(this.#givenUp) : undefined;
   }
 
-  /** Called when nothing is in the way any more. Tasks under way will show by themselves. */
+  /** Called when nothing blocks writes any more. If tasks are still running, their outcome decides. */
   forgive(): void {
     if (this.#underWay === 0) this.#givenUp = undefined;
   }
@@ -62,7 +62,10 @@ export class StallWatch implements Stalling {
   }
 }
 
-/** A statement that fails for its content was still answered. */
+/**
+ * Returns whether a task failed because the server did not process it. False for a statement that failed because of its
+ * content.
+ */
 function isGivenUp(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'overloaded' || isUnavailable(error) || isUnavailable(cause);

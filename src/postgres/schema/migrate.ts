@@ -13,20 +13,23 @@ import {
 import { migrationsFolder as folder } from './schema-state.ts';
 
 export interface Migrated {
-  /** The names of the migrations that were run. */
+  /** The names of the migrations that ran. */
   readonly applied: readonly string[];
   /** Roles that could not be created. */
   readonly missingRoles: readonly string[];
 }
 
-/** Brings the schema up to date, then calls `grantRoles`, also with whether it made the first tables. Throws `MigrationRefused` before it changes anything. */
+/**
+ * Brings the schema up to date and then calls `grantRoles`, with a flag that is true if the database is new. Throws
+ * `MigrationRefused` before changing anything.
+ */
 export async function migrate(
   databaseUrl: string,
   grantRoles: (client: Client, isNew: boolean) => Promise<readonly string[]>,
 ): Promise<Migrated> {
-  // The option changes nothing, but a pooler refuses it, which reveals the pooler.
+  // The only purpose of this option is to detect a pooler, because a pooler would refuse it.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c statement_timeout=0' });
-  // A broken idle connection would end the process; the next statement opens another.
+  // Without a listener, a broken idle connection would end the process. The next statement opens a new connection.
   pool.on('error', () => {});
   try {
     await refuseOtherLogin(pool);
@@ -39,7 +42,7 @@ export async function migrate(
       migrationsTable,
       advisoryLockMode: 'wait',
       checkOrder: true,
-      // Failures are thrown as well, and the command reports them once.
+      // Errors are also thrown, and the command reports them once. Logging would report them twice.
       logger: { info: () => {}, warn: () => {}, error: () => {} },
     });
     const missingRoles = await inTransaction(pool, async (client: Client) => {
@@ -53,7 +56,10 @@ export async function migrate(
   }
 }
 
-/** Migrations alter tables, which needs their owner, and create a schema, which needs a right on the database. */
+/**
+ * Throws if this login cannot run the migrations. Only a table's owner may alter it, and creating a schema requires a
+ * privilege on the database.
+ */
 async function refuseOtherLogin(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{
     login: string;

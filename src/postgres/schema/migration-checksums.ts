@@ -5,20 +5,20 @@ import type { Client, Pool } from '../pool.ts';
 
 export const migrationsTable = 'schema_migrations';
 
-/** Why nothing was migrated, and what to do, for the operator. */
+/** Thrown if nothing was migrated. The message states why, and what the operator should do. */
 export class MigrationRefused extends Error {}
 
 class MigrationChanged extends MigrationRefused {
   constructor(names: readonly string[]) {
     const files = names.map((name) => `migrations/${name}.sql`).join(', ');
     super(
-      `changed since this database ran it: ${files}; nothing was done. Restore the file as it was released; a correction ` +
+      `changed since this database ran it: ${files}; nothing was done. Restore the released file; a correction ` +
         'is a new migration',
     );
   }
 }
 
-/** The database has migrations that were replaced before the first release. */
+/** Thrown if the database has run migrations that were replaced before the first release. */
 export class UnreleasedSchema extends MigrationRefused {
   constructor() {
     super(
@@ -33,7 +33,10 @@ export async function migrationNames(folder: string): Promise<string[]> {
   return files.filter((file) => file.endsWith('.sql')).map((file) => file.slice(0, -4));
 }
 
-/** The SHA-256 of each file by the migration's name, independent of line endings. */
+/**
+ * Returns the SHA-256 checksum of each migration file, by file name. The checksums do not depend on the files' line
+ * endings.
+ */
 export async function readChecksums(folder: string): Promise<Map<string, string>> {
   const checksums = new Map<string, string>();
   for (const name of await migrationNames(folder)) {
@@ -43,7 +46,7 @@ export async function readChecksums(folder: string): Promise<Map<string, string>
   return checksums;
 }
 
-/** Throws if the database ran a file that differs, or one that no longer exists. */
+/** Throws if the database has run a different version of a file, or a file that no longer exists. */
 export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, string>): Promise<void> {
   const { rows: tables } = await pool.query<{ found: boolean }>(
     'select to_regclass($1) is not null as found',
@@ -51,10 +54,10 @@ export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, s
   );
   if (!tables[0]?.found) return;
   const { rows } = await pool.query<{ name: string; sha256: string | null }>(
-    // Through JSON, because the first migration adds the column.
+    // The column is read through JSON, because it does not exist before the first migration.
     `select name, to_jsonb(m) ->> 'sha256' as sha256 from ${migrationsTable} m order by name`,
   );
-  // A migration of a newer version has a higher number than any file here.
+  // A newer version's migrations have higher numbers than any file here.
   const newest = Math.max(...[...checksums.keys()].map(numberOf));
   if (rows.some(({ name }) => !checksums.has(name) && numberOf(name) <= newest)) throw new UnreleasedSchema();
   const changed = rows
@@ -67,7 +70,7 @@ export function numberOf(name: string): number {
   return Number.parseInt(name, 10);
 }
 
-/** Stores the checksums of the migrations that ran now. */
+/** Stores the checksums of the migrations that have just run. */
 export async function noteChecksums(client: Client, checksums: ReadonlyMap<string, string>): Promise<void> {
   await client.query(
     `update ${migrationsTable} m set sha256 = f.sha256

@@ -4,8 +4,8 @@ import { migrationNames, numberOf } from './migration-checksums.ts';
 export const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
 /**
- * How the schema of the database relates to this code. `newer`: unknown migrations have run, and this code works with
- * them, as it must during a rolling upgrade. `ahead`: it no longer works with them.
+ * The state of the database's schema compared with this code. `newer` means that unknown migrations have run and this code
+ * works with them, as it must during a rolling upgrade. `ahead` means that this code no longer works with them.
  */
 export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
 
@@ -13,7 +13,10 @@ interface Asked {
   query<R extends object>(text: string, values: unknown[]): Promise<{ rows: R[] }>;
 }
 
-/** Rejects if the database was restored and not confirmed. One statement, because `/health/ready` runs it often. */
+/**
+ * Returns the state of the schema. Rejects if the database was restored but this was not confirmed. Runs a single
+ * statement, because `/health/ready` calls this function often.
+ */
 export async function schemaState(database: Asked, names?: readonly string[]): Promise<SchemaState> {
   const expected = names ?? (await migrationNames(migrationsFolder));
   try {
@@ -34,7 +37,7 @@ export async function schemaState(database: Asked, names?: readonly string[]): P
   }
 }
 
-/** The level of the code: the number of its newest migration. */
+/** Returns the code's schema level, which is the number of its newest migration. */
 function levelOf(names: readonly string[]): number {
   return Math.max(...names.map(numberOf));
 }

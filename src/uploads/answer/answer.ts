@@ -1,4 +1,4 @@
-// uploads/answer/: what became of a record, and the answer that says it.
+// uploads/answer/: the outcome of each record, and the response that reports it.
 
 import { limits } from '../../limits.ts';
 import type { BatchAnswer, BatchStatus, Counts, RecordError } from '../../receipts/batch-answer.ts';
@@ -12,21 +12,21 @@ type Problem = Problems[number];
 export interface UploadAnswer {
   readonly request_id: string;
   readonly type: UploadType;
-  /** Absent if false. */
+  /** Omitted if false. */
   readonly dry_run?: true;
   readonly batches: readonly BatchAnswer[];
 }
 
-/** The answer for a batch as JSON text, serialised once for both the receipt and the client. */
+/** The response for a batch as JSON text. It is serialised once for both the receipt and the client. */
 export interface WrittenBatch {
   readonly status: BatchStatus;
   readonly text: string;
   readonly counts: LoggedCounts;
-  /** Whether an earlier request with the same Idempotency-Key stored it. */
+  /** Set if an earlier request with the same Idempotency-Key stored the batch. */
   readonly isRepeated?: true;
 }
 
-/** `repeated` counts records that an earlier request stored; they are in no other count. */
+/** The counts for the log. `repeated` counts records that an earlier request stored. No other count includes them. */
 export interface LoggedCounts extends Counts {
   readonly repeated?: number;
 }
@@ -36,12 +36,12 @@ interface BatchReport {
   readonly batchId: string;
   readonly requestId: string;
   readonly type: UploadType;
-  /** The index of the batch's first record in the request; indexes in the answer are relative to the request. */
+  /** The index of the batch's first record in the request. The indexes in the response are relative to the request. */
   readonly start: number;
   readonly outcomes: readonly Outcome[];
   readonly warnings: readonly Warning[];
   readonly interactionIds?: readonly (string | null)[] | undefined;
-  /** Why the whole batch was not stored, if it was not. */
+  /** The reason why the batch as a whole was not stored, if it failed. */
   readonly broken?: BatchProblem;
 }
 
@@ -88,7 +88,7 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
 
 const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
 
-/** The counts of a batch that an earlier request has stored. */
+/** Returns the counts of a batch that an earlier request has stored. */
 export function repeatedCounts(received: number): LoggedCounts {
   return { ...noCounts, received, repeated: received };
 }
@@ -105,7 +105,7 @@ function statusOf({ received, failed }: Counts): BatchStatus {
   return failed === received ? 400 : 207;
 }
 
-/** The HTTP status of an answer: that of the batches if they agree, else 207. */
+/** Returns the HTTP status of a response, which is the batches' status if they agree, and 207 otherwise. */
 export function overallStatus(batches: readonly { readonly status: BatchStatus }[]): BatchStatus {
   const [first, ...others] = batches.map(({ status }) => status);
   return first !== undefined && others.every((status) => status === first) ? first : 207;
@@ -119,8 +119,8 @@ function summarise(counts: Counts): string {
 }
 
 /**
- * For people: how many failed, and the first few reasons, each with the first record it was found in. Programs read
- * `errors`.
+ * Returns a message for people. It contains the number of failed records and the first few reasons, each with the first
+ * record that failed for this reason. Programs read `errors` instead.
  */
 function explain(
   { received, failed }: Counts,

@@ -1,17 +1,17 @@
 import type { UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
 
-/** Everything that can happen to a record. */
+/** Every possible outcome of a record. */
 export type Outcome =
   | { readonly kind: 'created' | 'updated' | 'unchanged' | 'stale' }
   | {
       readonly kind: 'failed';
-      /** The record's id, if known. */
+      /** The record's id, if it is known. */
       readonly id: string | null;
       readonly problems: readonly (FieldProblem | BatchProblem)[];
     };
 
-/** A reason that lies outside the record: its batch was not stored, or may have been. */
+/** A problem outside the record: its batch was not stored, or it is unknown whether it was. */
 export interface BatchProblem {
   readonly field: null;
   readonly code: 'not_stored' | 'outcome_unknown';
@@ -30,7 +30,7 @@ export function failed(id: string | null, problems: readonly (FieldProblem | Bat
 export const notStored: BatchProblem = {
   field: null,
   code: 'not_stored',
-  message: 'nothing of this batch was stored, for a reason that is not the data; send it again',
+  message: 'nothing in this batch was stored, because of a problem on our side; send it again',
 };
 const outcomeUnknown: BatchProblem = {
   field: null,
@@ -41,10 +41,13 @@ const outcomeUnknownWithoutId: BatchProblem = {
   field: null,
   code: 'outcome_unknown',
   message:
-    'the batch may or may not have been stored; send the request again with the same Idempotency-Key, for without one it may be stored twice',
+    'the batch may or may not have been stored; send the request again with the same Idempotency-Key, because without one it may be stored twice',
 };
 
-/** A record that is sent again replaces itself; an interaction has no id to do so. */
+/**
+ * Returns the problem for a record whose outcome is unknown. Sending a record again overwrites it, but an interaction
+ * has no id, so it would be stored twice.
+ */
 export function outcomeUnknownOf(type: UploadType): BatchProblem {
   return type === 'interactions' ? outcomeUnknownWithoutId : outcomeUnknown;
 }

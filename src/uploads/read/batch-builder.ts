@@ -1,4 +1,4 @@
-// uploads/read/: turns bytes into checked batches, in worker threads if there are many bytes.
+// uploads/read/: turns bytes into checked batches. Large bodies are read in worker threads.
 
 import { createHash, type Hash } from 'node:crypto';
 import { ObjectReader } from '../../json/object-reader.ts';
@@ -21,52 +21,52 @@ import { PlainReader } from './plain-reader.ts';
 
 /** A record that failed validation. */
 export interface FailedRecord {
-  /** Its index in the batch. */
+  /** The record's index in the batch. */
   readonly index: number;
   readonly id: string | null;
   readonly problems: readonly FieldProblem[];
 }
 
-/** A batch after the checks that need no database. Of the body it holds only what will be stored. */
+/** A batch after the checks that need no database. It contains only the parts of the body that will be stored. */
 export interface CheckedBatch {
   readonly received: number;
   readonly failed: readonly FailedRecord[];
-  /** For each failed record: its JSON, null if it is not kept; its id and `updated`, null if it has none. */
+  /**
+   * The JSON, the id and the `updated` value of each failed record. The JSON is null if the record is not kept, and the
+   * other two are null if they are absent.
+   */
   readonly failedTexts: Buffer;
   readonly failedIds: Buffer;
   readonly failedUpdated: Buffer;
   /**
-   * The records that passed: one column per field, for interactions also the event time; `indices` has the index of
-   * each row in the batch. All buffers here share one ArrayBuffer.
+   * The valid records, with one column per field, plus the event time for interactions. `indices` contains each row's
+   * index in the batch. All of a batch's buffers share one ArrayBuffer.
    */
   readonly rows: EncodedRows;
   readonly indices: readonly number[];
-  /** The distinct ids they refer to: one array per reference of the type. */
+  /** The distinct ids that the rows refer to, with one array per reference field of the type. */
   readonly referenced: readonly Buffer[];
-  /** A sample of their own ids. */
+  /** A sample of the rows' own ids. */
   readonly sample: Buffer;
   readonly hasRepeatedIds: boolean;
   readonly warnings: readonly Warning[];
-  /** A hash of the failed records' fields, whatever the order of the fields: used to compare two uploads. */
+  /** A hash of the failed records' fields for comparing two uploads. It does not depend on the order of the fields. */
   readonly failedSha256: Uint8Array | undefined;
 }
 
-/** A reference field and the ids that a batch has in it. */
+/** A reference field and the ids that occur in it within a batch. */
 interface CollectedReference {
   readonly column: ArrayWriter;
   readonly ids: UuidSet;
   readonly where: { readonly column: ArrayWriter; readonly value: Uint8Array } | undefined;
 }
 
-/**
- * Takes the records of a batch one by one and checks them. One builder serves all batches of its type, one after the
- * other.
- */
+/** Checks a batch's records one by one. A builder is used for all batches of its type, one after another. */
 export class BatchBuilder {
   readonly #check: ReturnType<typeof makeCheck>;
   readonly #fast: PlainReader;
   readonly #slow: ObjectReader;
-  /** Undefined if records are sent without an id. */
+  /** Undefined if records of this type are sent without an id. */
   readonly #idField: string | undefined;
   readonly #updatedAt: number;
   readonly #eventAt: number;
@@ -119,7 +119,7 @@ export class BatchBuilder {
     return this.#received;
   }
 
-  /** The fast path: reads the record at `at` if it is plain, and returns where it ends; otherwise -1. */
+  /** Reads the record at `at` on the fast path. Returns its end offset, or -1 if the record is not plain. */
   readFast(bytes: Buffer, at: number): number {
     const end = this.#fast.read(bytes, at);
     if (end < 0) return end;
@@ -128,12 +128,14 @@ export class BatchBuilder {
     return end;
   }
 
-  /** The slow path: reads any value at `at`, and returns where it ends. It alone says what is wrong with a record. */
+  /**
+   * Reads any value at `at` on the slow path, and returns its end offset. Only the slow path reports a record's errors.
+   */
   readSlowly(bytes: Buffer, at: number): number {
     const { values, repeated, unreadable, end } = this.#slow.read(bytes, at, this.#warnings.unknownField);
     if (unreadable) {
       this.#fail(values, [unreadableRecord[unreadable]]);
-      // Only a value that was read to its end is known to be JSON.
+      // Only a value that was read to its end is known to be valid JSON.
       if (unreadable === 'not_an_object') this.#failedTexts.appendBytes(bytes, at, end);
       else this.#failedTexts.append(null);
       return end;
@@ -214,8 +216,8 @@ export class BatchBuilder {
 }
 
 /**
- * One builder per type. Each thread keeps its own: making one for each body took 60 microseconds, as long as two small
- * records.
+ * A function that returns the builder for a type. Each thread keeps its own builders, because creating one for each
+ * body took 60 microseconds, as long as reading two small records.
  */
 export type Builders = (type: UploadType) => BatchBuilder;
 
@@ -223,7 +225,7 @@ export function makeBuilders(): Builders {
   return perType((type: UploadType) => new BatchBuilder(type));
 }
 
-/** Copies the arrays into one new ArrayBuffer, because the builder reuses its memory for the next batch. */
+/** Copies the arrays into one new ArrayBuffer, because the builder reuses its own memory for the next batch. */
 function copyTogether(arrays: readonly Buffer[]): Buffer[] {
   const all = new ArrayBuffer(arrays.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -236,6 +238,6 @@ function copyTogether(arrays: readonly Buffer[]): Buffer[] {
 }
 
 function repeatedIds(field: string, count: number): Warning[] {
-  const message = 'came more than once in this batch; each record took effect in the order sent';
+  const message = 'occurs more than once in this batch; the records took effect in the order sent';
   return count > 0 ? [{ code: 'repeated_id', field, count, message }] : [];
 }

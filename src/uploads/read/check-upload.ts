@@ -21,8 +21,8 @@ import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
 
 /**
- * Everything about an upload that needs no database: reads the body in one pass, record by record, checks each, and
- * cuts them into batches. It finishes before the first batch is stored, so the body is not in memory while the database
+ * Does the part of an upload that needs no database. It reads the body in one pass, checks each record, and splits the
+ * records into batches. It finishes before the first batch is stored, so the body is not in memory while the database
  * works.
  */
 export function checkUpload(
@@ -41,13 +41,16 @@ export function checkUpload(
 }
 
 export interface CheckOptions {
-  /** Whether the body is NDJSON: one record per line, without an object around them. */
+  /** Whether the body is NDJSON, with one record per line and no enclosing object. */
   readonly isLines?: boolean;
   readonly mayReadFast?: boolean;
   readonly wantsHash?: boolean;
 }
 
-/** The hash by which two uploads are compared: of the records as stored, in order, and of the fields of failed ones. */
+/**
+ * Returns a hash for comparing two uploads. It covers the records' stored form in the order sent, and the failed
+ * records' fields.
+ */
 export function hashBatches(batches: readonly CheckedBatch[]): Buffer {
   const hash = createHash('sha256');
   for (const { rows, indices, failedSha256, received } of batches) {
@@ -68,7 +71,7 @@ class UploadReader {
   readonly #beside = new WarningCounter();
   #besideBytes = 0;
   #hasRecords = false;
-  /** Thrown at the end, when the rest is known to be JSON. */
+  /** The error to throw at the end, when the rest of the body is known to be valid JSON. */
   #problem: RequestError | undefined;
 
   constructor(batches: Batches, body: Buffer, recordsMax: number, mayReadFast: boolean) {
@@ -146,7 +149,7 @@ class UploadReader {
   }
 
   #readRecord(at: number, count: number): number {
-    // Thrown at once: the rest of the body is not read.
+    // Fail immediately, without reading the rest of the body.
     if (count > this.#recordsMax) throw tooManyRecords(this.#recordsMax);
     const batch = this.#batches.next();
     const fastEnd = this.#mayReadFast ? batch.readFast(this.#body, at) : -1;
@@ -160,7 +163,7 @@ class UploadReader {
   }
 }
 
-/** Cuts records into batches. */
+/** Splits records into batches. */
 class Batches {
   readonly #builder: BatchBuilder;
   readonly #now = new Date();
@@ -181,7 +184,7 @@ class Batches {
     return this.#builder;
   }
 
-  /** Warnings about members beside `records` go into the first batch. */
+  /** Returns the finished batches. Warnings about members other than `records` are added to the first batch. */
   finish(beside: WarningCounter): CheckedBatch[] {
     return [...this.#done, this.#builder.finish()].map((batch, at) =>
       at === 0 ? { ...batch, warnings: [...beside.list(), ...batch.warnings] } : batch,
@@ -202,13 +205,13 @@ function recordsMissing(): RequestError {
 }
 
 function tooMuchBeside(): RequestError {
-  const message = `has more than ${limits.besideRecordsBytesMax} bytes beside \`records\`; send the records alone`;
+  const message = `has more than ${limits.besideRecordsBytesMax} bytes outside \`records\`; send only the records`;
   return invalidRequest({ field: 'body', code: 'too_large', message });
 }
 
 function tooManyRecords(recordsMax: number): RequestError {
   return recordsError(
     'too_many_records',
-    `holds more than the ${recordsMax} records that may be sent at once; split them over several requests`,
+    `has more than ${recordsMax} records, the maximum per request; split them into several requests`,
   );
 }

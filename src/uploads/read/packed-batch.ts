@@ -1,13 +1,17 @@
 import type { CheckedBatch } from './batch-builder.ts';
 
-/** A checked batch on its way between threads: the memory that its buffers share, and its indices as a typed array. */
+/**
+ * A checked batch that is passed between threads. It consists of the memory that its buffers share, and its indices as
+ * a typed array.
+ */
 export interface PackedBatch
   extends Pick<CheckedBatch, 'received' | 'failed' | 'hasRepeatedIds' | 'warnings' | 'failedSha256'> {
   readonly count: number;
   readonly indices: Int32Array;
   readonly memory: ArrayBuffer;
   /**
-   * The lengths of the buffers in `memory`: texts, ids and times of failed records, sample, columns, referenced ids.
+   * The lengths of the buffers in `memory`, in this order: the failed records' JSON, ids and times, the sample, the
+   * columns, the referenced ids.
    */
   readonly lengths: readonly number[];
   readonly columns: number;

@@ -7,9 +7,10 @@ import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../../registry/times.ts';
 
 /**
- * The fast path: reads records from the bytes of a body straight into the arrays for PostgreSQL, without making an
- * object or a string. Nearly every record is plain: known fields, each once, no escapes, good values. All others take
- * the slow path, which alone decides what is wrong with a record; a property test compares the two.
+ * The fast path. It reads records from a body's bytes straight into the arrays for PostgreSQL, without creating objects
+ * or strings. Almost every record is plain, which means that it has only known fields, each once, with valid values and
+ * no escapes. All other records take the slow path, which alone decides whether a record is invalid and why. A property
+ * test compares the two paths.
  */
 export class PlainReader {
   readonly #fields: readonly PlainField[];
@@ -19,12 +20,12 @@ export class PlainReader {
   #bytes: Uint8Array = new Uint8Array();
   #view = viewOf(this.#bytes);
   #at = 0;
-  /** A bit for each field that has been read and appended. */
+  /** A bitmask of the fields that have been read and appended. */
   #seen = 0;
   readonly #capitals = new Uint8Array(2);
-  /** `updated` of the last record. */
+  /** The `updated` value of the last record. */
   updated: Instant | null = null;
-  /** The instant in `event_timestamp` of the last interaction. */
+  /** The `event_timestamp` of the last interaction as an instant. */
   eventTime: Instant | null = null;
 
   constructor(fields: Readonly<Record<string, Field>>, columns: readonly ArrayWriter[]) {
@@ -34,7 +35,10 @@ export class PlainReader {
     this.#required = this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
   }
 
-  /** Reads the record at `at` and returns where it ends; -1 if it is not plain, with nothing written. */
+  /**
+   * Reads the record at `at` and returns its end offset. If the record is not plain, it returns -1 and has written
+   * nothing.
+   */
   read(bytes: Uint8Array, at: number): number {
     if (bytes !== this.#bytes) {
       this.#bytes = bytes;
@@ -70,7 +74,10 @@ export class PlainReader {
     return this.#seen === this.#all || this.#fillIn();
   }
 
-  /** Records of one export have their fields in the same order, so the next field in order is tried first. */
+  /**
+   * Returns the field whose name comes next. Records in one export have their fields in the same order, so the expected
+   * field is tried first.
+   */
   #readName(expected: number): PlainField | undefined {
     const next = this.#fields[expected];
     if (next && this.#isName(next)) return next;
@@ -159,7 +166,7 @@ export class PlainReader {
         const instant = readDateTimeBytes(bytes, from, end);
         if (instant === undefined) return false;
         this.eventTime = instant;
-        // Stored as JSON, so with its quotes.
+        // The value is stored as JSON, so the quotes are included.
         column.appendBytes(bytes, from - 1, end + 1);
         return true;
       }
@@ -181,8 +188,8 @@ export class PlainReader {
   }
 
   /**
-   * Reads at most 15 digits, with or without decimals: a double holds that many exactly, and the quotient of two exact
-   * numbers is rounded correctly. The slow path reads the others.
+   * Reads a number of at most 15 digits, with or without decimals. A double represents such numbers exactly, and the
+   * quotient of two exact numbers is rounded correctly. Longer numbers take the slow path.
    */
   #readNumber(): number | undefined {
     const bytes = this.#bytes;
@@ -200,7 +207,7 @@ export class PlainReader {
         digits = digits * 10 + (bytes[at] as number) - zero;
       if (decimals === 0) return undefined;
     }
-    // An exponent, or any other byte that cannot follow a number, fails where a comma is expected.
+    // An exponent, or any other byte that cannot follow a number, fails later, when a comma is expected.
     if (whole + decimals > 15) return undefined;
     this.#at = at;
     const value = digits / (powersOfTen[decimals] as number);
@@ -219,14 +226,14 @@ export class PlainReader {
   }
 }
 
-/** The bits that fit into a non-negative 32-bit integer, for `&` and `|`. */
+/** The largest mask that is a non-negative 32-bit integer, because `&` and `|` return signed 32-bit integers. */
 const maskMax = 2 ** 31 - 1;
 
 interface PlainField {
   readonly at: number;
   readonly bit: number;
   readonly quoted: Uint8Array;
-  /** `quoted` as 32-bit words, without the remainder. */
+  /** The 32-bit words of `quoted`, without the remaining bytes. */
   readonly words: Int32Array;
   readonly plain: Plain | { readonly kind: 'other' };
   readonly required: boolean;
@@ -273,8 +280,8 @@ function isLetter(byte: number): boolean {
 }
 
 /**
- * The index of the closing quote; -1 if the string has escapes or forbidden characters. Dates and date-times are first
- * tried at their usual lengths: their parsers reject any wrong character in between.
+ * Returns the index of the closing quote, or -1 if the string has escapes or forbidden characters. For dates and
+ * date-times, the usual lengths are tried first, because their parsers reject any invalid character before the quote.
  */
 function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
   if (kind === 'dateTime' || kind === 'eventTimestamp') {

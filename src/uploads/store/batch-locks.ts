@@ -1,13 +1,13 @@
-// uploads/store/: stores a checked batch in PostgreSQL, in one transaction.
+// uploads/store/: stores a checked batch in PostgreSQL in one transaction.
 
 import { limits } from '../../limits.ts';
 import { type Client, isLockTimeout } from '../../postgres/pool.ts';
 
 /**
- * Takes a shared lock on the organisation's batches of a type, so that they run side by side. A retry takes it
- * exclusively and runs alone, after those under way and before later ones; otherwise they could overtake it until it
- * has run out of attempts. Must be the first statement of a transaction, since waiting while holding other locks could
- * deadlock; statements sent after it wait with it.
+ * Takes a shared lock on the organisation's batches of a type, so that batches run concurrently. A retry takes the lock
+ * exclusively and runs alone, after the running batches and before later ones. Otherwise later batches could keep
+ * overtaking it until it runs out of attempts. This must be the first statement of a transaction, because waiting while
+ * holding other locks could cause a deadlock. Statements that are sent after it wait with it.
  */
 export async function enterBatch(
   client: Client,
@@ -24,8 +24,8 @@ export async function enterBatch(
 }
 
 /**
- * Replays of one type take turns, a batch each. Waits until no other is running; false if that takes too long, and then
- * the transaction has failed.
+ * Waits until no other replay of the type is running. Replays of a type take turns, with one batch each. Returns false
+ * if the wait takes too long, in which case the transaction has failed.
  */
 export async function waitForTurn(client: Client, organisationId: string, type: string): Promise<boolean> {
   try {

@@ -19,26 +19,28 @@ import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
 import { type KnownReferences, storeInteractions } from './store-interactions.ts';
 import { claimForUpload, holderOf, lockHolder } from './upload-idempotency-keys.ts';
 
-/** A request whose batches are stored one after another. */
+/** The progress of a request whose batches are stored one after another. */
 export interface Progress {
   readonly organisationId: string;
   readonly keyId: string;
   readonly type: UploadType;
   readonly bodyBytes: number;
   readonly batchCount: number;
-  /** On the monotonic clock. */
+  /** The start time in milliseconds on the monotonic clock. */
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
-  /** Invalid interactions of a browser key are reported and not kept: visitors could fill the disk with them. */
+  /**
+   * Invalid interactions from a browser key are reported but not kept, because visitors could fill the disk with them.
+   */
   readonly isFromBrowser?: boolean;
-  /** Becomes the id of the earlier request if this is a retry with the same Idempotency-Key. */
+  /** This becomes the earlier request's id if the request is a retry with the same Idempotency-Key. */
   requestId: string;
 }
 
 /**
- * Stores one batch and everything about it in one transaction: its records, the rejections of failed ones, the
- * difference to the counts, and the receipt.
+ * Stores a batch in one transaction, which includes its records, the rejections of failed records, the change in the
+ * counts, and the receipt.
  */
 export async function commitBatch(
   pool: Pool,
@@ -52,7 +54,7 @@ export async function commitBatch(
     const store = async () =>
       (await claim(client, progress, number)) ??
       (await storeChecked(client, organisationId, type, checked, references));
-    // Sent together. If entering fails, so does the rest, and the first error says why.
+    // The statements are sent together. If the first one fails, the others fail too, and the first error is the cause.
     const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
     if ('text' in stored)
       return { result: { ...stored, counts: repeatedCounts(checked.received) }, done: [] };
@@ -91,10 +93,10 @@ export function storeChecked(
 }
 
 /**
- * Claims the Idempotency-Key, or joins the request that holds it: batches that one has stored are answered from its
- * receipt, the others are stored. The key stays locked until the batch commits, so a concurrent retry of the same batch
- * waits and then finds its answer. A request that claimed its key with an earlier batch only has to lock it; a retry
- * that joined it may be ahead.
+ * Claims the Idempotency-Key, or joins the earlier request that holds it. Batches that the earlier request has already
+ * stored are answered from its receipt, and the others are stored. The key stays locked until the batch commits, so a
+ * concurrent retry of the same batch waits and then finds the response. A request that claimed its key with an earlier
+ * batch only has to lock the key. A retry that joined the request may be ahead of it.
  */
 async function claim(
   client: Client,
@@ -113,7 +115,7 @@ async function claim(
     now,
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
   };
-  // In both cases the key is locked from here on, whoever holds it.
+  // In both cases the key is locked from here on, whichever request holds it.
   const locked = number > 1 ? await lockHolder(client, wanted) : undefined;
   if (!locked && (await claimForUpload(client, wanted))) return undefined;
   const holder = locked ?? (await holderOf(client, wanted));
@@ -146,7 +148,7 @@ function headOf({
   };
 }
 
-/** What a batch adds to the receipt of its request. */
+/** Returns the part of a receipt that a batch adds. */
 export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddition {
   return {
     status: answer.status,
@@ -157,7 +159,7 @@ export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddit
   };
 }
 
-/** What a batch stored. */
+/** Returns the rows that the batch stored, for the change log and the counts. */
 export function storedOf(
   type: UploadType,
   { rows }: CheckedBatch,

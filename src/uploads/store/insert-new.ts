@@ -3,14 +3,17 @@ import type { Client } from '../../postgres/pool.ts';
 import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
-/** Inserts the records whose id is not stored yet, and skips the others without locking or logging them. */
+/**
+ * The statement that inserts the records whose id is not stored yet. It skips the other records without locking or
+ * logging them.
+ */
 const insert = perType((type) => ({
   name: `insert new ${type}`,
   text: `${insertRows(tableOf(type))}
       on conflict do nothing returning ${tableOf(type).id} as id`,
 }));
 
-/** Inserts new rows; returns the rows that were already stored. */
+/** Inserts new rows and returns the rows that were already stored. */
 export async function insertNew(
   client: Client,
   organisationId: string,

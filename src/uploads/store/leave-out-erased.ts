@@ -27,17 +27,17 @@ export function hasPeople(type: UploadType): boolean {
   return identifyingFields(type).length > 0;
 }
 
-/** What remains of a batch without the records of erased people. */
+/** A batch without erased people's records. */
 export interface Remaining {
-  /** With neither id nor reasons of those that had failed before. */
+  /** The batch without the ids and errors of erased people's records that had already failed. */
   readonly checked: CheckedBatch;
-  /** The outcome of each row that is left out. */
+  /** The outcome of each row that is skipped because its person was erased. */
   readonly erased: ReadonlyMap<number, Outcome>;
 }
 
 const nothing: ReadonlyMap<number, Outcome> = new Map();
 
-/** Finds the records of erased people in a batch. Whatever the answer and the receipt say about them has no id. */
+/** Finds erased people's records in a batch. The response and the receipt report these records without an id. */
 export async function leaveOutErased(
   type: UploadType,
   checked: CheckedBatch,
@@ -80,7 +80,10 @@ interface Suspect {
   readonly problem: FieldProblem;
 }
 
-/** The rows whose value in a field may be the id of an erased person. Makes strings of these values only. */
+/**
+ * Returns the rows whose value in a field may be an erased person's id. For UUIDs, it creates strings only for those
+ * values.
+ */
 function suspectsIn(
   { position, isText, problem }: IdentifyingField,
   { rows: { count, arrays } }: CheckedBatch,

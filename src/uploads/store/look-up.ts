@@ -5,23 +5,23 @@ import { exists } from '../../records/tables.ts';
 import { perType, type ResourceType, referencesOf } from '../../registry/resources.ts';
 
 export interface LookedUp {
-  /** For each reference of the type, in the order of `referencesOf`: the missing ids. */
+  /** The missing ids for each of the type's references, in the order of `referencesOf`. */
   readonly missing: readonly ReadonlySet<string>[];
-  /** Whether many records of the batch are already stored, judged by a sample. */
+  /** Whether many of the batch's records are already stored, according to a sample. */
   readonly manyStored: boolean;
-  /** The ids of records of the type that have a rejection. */
+  /** The ids of the type's records that have a rejection. */
   readonly rejectedIds: RejectedIds;
   readonly suppressionsVersion: number;
 }
 
-/** All of them if they are few. */
+/** All ids if there are only a few, otherwise 'many'. */
 export type RejectedIds = ReadonlySet<string> | 'many';
 
 /**
- * One statement that answers four questions about a batch: which references are missing, whether it looks as if it had
- * been sent before, which records of its type have a rejection, and whether people were erased. A row comes back only if the organisation exists.
- * Looking up every id of a batch here would cost new records a third of their rate, because PostgreSQL looks again as
- * it inserts.
+ * Answers four questions about a batch in one statement: which references are missing, whether the batch was probably
+ * sent before, which records of its type have a rejection, and whether people were erased. Returns a row only if the
+ * organisation exists. Looking up every id in a batch here would cost a third of the throughput for new records,
+ * because PostgreSQL looks them up again when it inserts them.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);
@@ -58,7 +58,7 @@ export async function lookUp(
   return {
     missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),
     manyStored: row.many_stored === true,
-    // The statement asks for one more than the maximum.
+    // The statement fetches one more id than the maximum.
     rejectedIds: rejectedIds.size > limits.fewRejectionsMax ? 'many' : rejectedIds,
     suppressionsVersion: row.suppressions_version as number,
   };

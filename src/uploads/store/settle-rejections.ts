@@ -32,20 +32,21 @@ interface Where {
   readonly requestId: string;
   /** The index of the batch's first record in the request. */
   readonly start: number;
-  /** Whether only records with missing references are kept. */
+  /** Whether the key is a browser key. Only records with missing references are then kept. */
   readonly isFromBrowser?: boolean;
 }
 
 export interface Settled {
   /** The change in the number of rejections of each kind. */
   readonly rejected: Map<string, number>;
-  /** What is left to be settled later. */
+  /** The statements that record batches to be settled later. */
   readonly writes: readonly Write[];
 }
 
 /**
- * Removes the rejections of records that are stored now, or leaves that for later if the type has many, and keeps the failed
- * records of a batch as rejections, each in place of its earlier one. A rejection of a newer version always stays.
+ * Removes the rejections of records that are now stored, or defers the removal if the type has many rejections. It also
+ * keeps the batch's failed records as rejections, each replacing the record's earlier rejection. A newer version's
+ * rejection always stays.
  */
 export async function settleRejections(client: Client, where: Where, stored: StoredRows): Promise<Settled> {
   const { checked } = stored;
@@ -73,8 +74,8 @@ function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): 
 }
 
 /**
- * Finds the rejections of the batch's records. If the type has few, their ids are known, and hardly ever one of ours; if it
- * has many, only records that failed are looked for.
+ * Finds the rejections of the batch's records. If the type has few rejections, the ids of the rejected records are
+ * known and rarely occur in the batch. If it has many, only failed records are looked up.
  */
 function findEarlier(
   client: Client,
@@ -97,7 +98,10 @@ function findEarlier(
   return () => findRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays });
 }
 
-/** If the type has many rejections, those of the records that were stored, and did not also fail, are settled later. */
+/**
+ * Returns the statements that defer the removal of rejections if the type has many. They cover the records that were
+ * stored and did not also fail.
+ */
 function leaveForLater(
   { organisationId, type }: Where,
   { rows }: CheckedBatch,
@@ -118,15 +122,18 @@ function idsAndUpdated(type: UploadType, { count, arrays }: EncodedRows): Encode
 
 interface Failure {
   readonly id: string | null;
-  /** Its index in the batch. */
+  /** The record's index in the batch. */
   readonly index: number;
   readonly problems: Problems;
-  /** Its number among the failed records, or its row if a reference is missing. */
+  /** The position among the failed records, or the row if a reference is missing. */
   readonly at: number;
   readonly isRow: boolean;
 }
 
-/** The failures to keep: not those of a record that was stored later in the batch, and only the last of each record. */
+/**
+ * Returns the failures to keep, which are the last failure of each record, unless the record was stored later in the
+ * batch.
+ */
 function openFailures(
   type: UploadType,
   { rows, indices, failed }: CheckedBatch,
@@ -161,7 +168,7 @@ async function keep(
   failures: readonly Failure[],
   changes: Map<string, number>,
 ): Promise<void> {
-  // One timestamp for all, so that the index alone orders their ids.
+  // All rejections get the same timestamp, so that their ids are ordered by index alone.
   const nowMs = Date.now();
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));
@@ -183,7 +190,10 @@ async function keep(
   }
 }
 
-/** The ids ascend with the records: that is the order of a replay. */
+/**
+ * Creates the rejections. Their ids ascend in the order of the records, which is also the order in which they are
+ * replayed.
+ */
 function newRejections(
   start: number,
   nowMs: number,

@@ -21,7 +21,10 @@ import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
 import { Versions } from './versions.ts';
 
-/** One outcome per record of a batch: those of failed records, and `outcomeOf` for each row. */
+/**
+ * Returns one outcome per record in a batch. Failed records keep their outcomes, and the outcome of each row comes from
+ * `outcomeOf`.
+ */
 export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
   const outcomes: Outcome[] = new Array(batch.received);
   for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
@@ -36,21 +39,21 @@ interface Target {
 }
 
 export interface StoredRows {
-  /** One per row. */
+  /** The outcomes, one per row. */
   readonly outcomes: readonly Outcome[];
-  /** The ids of those that were created or changed. */
+  /** The ids of the records that were created or changed. */
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
-  /** The batch without what identifies erased people. */
+  /** The batch without the ids of erased people. */
   readonly checked: CheckedBatch;
-  /** The id of each interaction of the batch by its index, null for a failed one; undefined for records. */
+  /** The id of each interaction in the batch by index, or null if it failed. Undefined for records. */
   readonly interactionIds?: readonly (string | null)[];
 }
 
 /**
- * Stores the rows of a batch in its transaction. It first inserts new rows, then updates stored rows that differ, both
- * in the order of their ids. Because every transaction uses these two phases, no two deadlock: while inserting it holds
- * no lock on a row that was stored before, and updates queue in one order.
+ * Stores a batch's rows in its transaction. It first inserts new rows and then updates stored rows that differ, both in
+ * id order. Every transaction follows these two phases, so no two of them can deadlock: while inserting, a transaction
+ * holds no lock on a row that was stored before, and all updates queue in the same order.
  */
 export async function storeRows(
   client: Client,
@@ -86,7 +89,7 @@ function changedAmong({ count, arrays }: EncodedRows, outcomes: readonly Outcome
   return { count: picked.count, ids: picked.arrays[0] as Buffer };
 }
 
-/** Stores rows of which no two have the same id. */
+/** Stores rows with distinct ids. */
 async function storeDistinct(target: Target, rows: EncodedRows, manyStored: boolean): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const compareWithStored = async (asked: readonly number[]) => {
@@ -95,8 +98,8 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
     for (const at of compared.stale) outcomes[asked[at] as number] = stale;
     return { absent: compared.absent.map(of(asked)), changed: compared.changed.map(of(asked)) };
   };
-  // Comparing costs a look-up for each new row, inserting costs one for each stored row; the sample decides which comes
-  // first.
+  // Comparing costs a lookup for each new row, and inserting costs one for each stored row. The sample determines which
+  // is done first.
   const all = allRows(rows.count);
   const first = manyStored ? await compareWithStored(all) : { absent: all, changed: [] };
   for (const row of first.absent) outcomes[row] = created;
@@ -108,7 +111,7 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   return outcomes;
 }
 
-/** Inserts the given rows; returns those that were already stored. */
+/** Inserts the given rows and returns the rows that were already stored. */
 async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const { client, organisationId, type } = target;
@@ -117,8 +120,8 @@ async function insert(target: Target, rows: EncodedRows, asked: readonly number[
 }
 
 /**
- * Updates rows that are stored with other values. A row that met a newer version is stale; every row is checked to be
- * one or the other.
+ * Updates stored rows whose values differ. A row is stale if a newer version is stored. The function checks that every
+ * row was either updated or stale.
  */
 async function update(
   target: Target,
@@ -137,9 +140,9 @@ async function update(
 }
 
 /**
- * Stores rows of which some share an id, as if they came one after the other. The first row of each id is inserted;
- * from then on every id is stored and locked, so the outcome of each row can be computed here, and only the last
- * version of an id has to be written.
+ * Stores rows with repeated ids as if they had arrived one after another. The first row with each id is inserted. After
+ * that, every id is stored and locked, so each row's outcome can be computed here, and only the last version of an id
+ * has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
   const { client, organisationId, type } = target;
@@ -181,12 +184,12 @@ function allRows(count: number): number[] {
   return Array.from({ length: count }, (_, row) => row);
 }
 
-/** Maps positions among the picked rows to row numbers. */
+/** Returns a function that maps positions among the picked rows to row numbers. */
 function of(picked: readonly number[]): (at: number) => number {
   return (at) => picked[at] as number;
 }
 
-/** The references of each type, with the problem of a missing one. */
+/** The references of each type, with the error for a missing reference. */
 const referencesOfType = perType((type: UploadType) =>
   sentReferencesOf(type).map(({ field, position, where, type: referenced }) => ({
     position,
@@ -195,7 +198,7 @@ const referencesOfType = perType((type: UploadType) =>
   })),
 );
 
-/** The id of a row for an answer; null if it was sent without one. */
+/** Returns a row's id as the response shows it, or null if the row was sent without an id. */
 export function idOfRow(type: UploadType, rows: EncodedRows, row: number): string | null {
   return type === 'interactions' ? null : idAt(rows, row);
 }

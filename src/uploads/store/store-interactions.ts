@@ -13,7 +13,7 @@ import type { CheckedBatch } from '../read/batch-builder.ts';
 import { leaveOutErased } from './leave-out-erased.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
 
-/** The cache of ids that interactions may refer to, and the people who may not come back. */
+/** The cache of ids that interactions may refer to, and the suppressions. */
 export interface KnownReferences {
   readonly known: KnownIds;
   readonly suppressions: Suppressions;
@@ -21,8 +21,9 @@ export interface KnownReferences {
 }
 
 /**
- * Stores the interactions of a batch whose references exist, in its transaction. All are new and get an id here, except
- * replayed ones that were sent with an Idempotency-Key in the last 24 hours: `givenIds` has their ids, by index.
+ * Stores a batch's interactions whose references exist, in the batch's transaction. All of them are new and get an id
+ * here, except replayed interactions that were sent with an Idempotency-Key in the last 24 hours. `givenIds` contains
+ * the ids of those interactions, by index.
  */
 export async function storeInteractions(
   client: Client,
@@ -45,7 +46,10 @@ export async function storeInteractions(
   return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), checked, interactionIds };
 }
 
-/** The outcome of each row, by its references and its person, and the batch without what identifies erased people. */
+/**
+ * Returns the outcome of each row, which depends on its references and its person, and the batch without erased
+ * people's ids.
+ */
 export async function checkInteractions(
   client: Client,
   organisationId: string,
@@ -55,7 +59,8 @@ export async function checkInteractions(
   const { rows, referenced } = sent;
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const { known, suppressions } = references;
-  // Sent together, and looked up again if people were erased: a customer who is known to be stored may be gone.
+  // The queries are sent together. If people were erased, references are looked up again, because a cached customer may
+  // be gone.
   const [check, found] = await Promise.all([
     suppressions.checkNow(client, organisationId),
     missingAmong(client, organisationId, referenced, known),
@@ -71,15 +76,16 @@ export async function checkInteractions(
 }
 
 /**
- * New ids share one timestamp and 62 random bits, and count in the order sent. The receipt keeps them with the answer:
- * 1,000 take PostgreSQL 0.5 ms and 4 KB, and with random bits of their own, which do not compress, 1.1 ms and 24 KB.
+ * Creates ids. New ids share one timestamp and 62 random bits, and count up in the order sent. The receipt stores them
+ * with the response: 1,000 ids take PostgreSQL 0.5 ms and 4 KB. With separate random bits for each id, which do not
+ * compress, they would take 1.1 ms and 24 KB.
  */
 function idsFor(given: readonly (string | null)[]): Buffer {
   const nowMs = Date.now();
   const random = viewOf(randomBytes(8));
   const words = [random.getInt32(0), random.getInt32(4)] as const;
   const ids = new ArrayWriter('uuid');
-  // When the key is forgotten, no retry looks for the id, and the day in it may have expired.
+  // Once the key has expired, no retry looks for the id, and the partition for the id's day may be gone.
   const oldest = uuidFloor(nowMs - limits.idempotencyKeyLifeMs);
   for (const [at, id] of given.entries())
     if (id !== null && id >= oldest) ids.append(id);

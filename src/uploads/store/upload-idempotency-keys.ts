@@ -8,7 +8,7 @@ export interface UploadClaim {
   readonly type: string;
   readonly bodySha256: Buffer;
   readonly now: Date;
-  /** A key claimed before this instant has expired and may be claimed again. */
+  /** A key that was claimed before this instant has expired and may be claimed again. */
   readonly forgottenBefore: Date;
 }
 
@@ -18,8 +18,8 @@ export interface UploadHolder {
 }
 
 /**
- * Claims the key for this request; false if another holds it. Either way its row is locked until our transaction ends:
- * of two concurrent requests, the second waits here for the first.
+ * Claims the key for this request. Returns false if another request holds it. In both cases, the key's row is locked
+ * until our transaction ends, so the second of two concurrent requests waits here for the first.
  */
 export async function claimForUpload(client: Client, claim: UploadClaim): Promise<boolean> {
   const { rowCount } = await client.query({
@@ -47,17 +47,20 @@ export async function claimForUpload(client: Client, claim: UploadClaim): Promis
 
 type HeldClaim = Omit<UploadClaim, 'requestId' | 'now'>;
 
-/** The request that holds a key, if there is one and it has not expired. */
+/** Returns the request that holds a key, or undefined if the key is free or expired. */
 export async function holderOf(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, 'holder of an idempotency key', '');
 }
 
-/** The same, and locks the key: a concurrent retry of the same batch waits until we have committed. */
+/**
+ * Returns the request that holds a key, and locks the key. A concurrent retry of the same batch waits until we have
+ * committed.
+ */
 export async function lockHolder(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, 'lock idempotency key of an upload', 'for update');
 }
 
-/** Whether a request has stored something under this key, whatever its body was. */
+/** Returns whether any request, whatever its body, has stored something under this key. */
 export async function isKeyHeld(
   pool: Pool,
   organisationId: string,

@@ -2,16 +2,17 @@ import type { IndexedRows } from '../../postgres/binary/encoded-rows.ts';
 import { type ResourceType, resources } from '../../registry/resources.ts';
 import { type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 
-/** One version of a record: a row. */
+/** One version of a record. */
 export interface Version {
   readonly rows: IndexedRows;
   readonly row: number;
 }
 
 /**
- * Applies records of one id one after the other, in the order sent. PostgreSQL cannot: `on conflict` fails if an id
- * occurs twice in a statement. Keeping only the last would be wrong: with T5 stored, sending T3, then none, then T4
- * must end at T4, because the second replaced the stored one.
+ * Applies records with the same id one after another, in the order sent. PostgreSQL cannot do this, because `on
+ * conflict` fails if an id occurs twice in a statement. Keeping only the last record would be wrong. For example,
+ * suppose that a version from time T5 is stored, and a client sends a version from T3, one without a time, and one from
+ * T4. The result must be the version from T4, because the version without a time replaced the stored one.
  */
 export class Versions {
   readonly #updatedColumn: number;
@@ -21,7 +22,10 @@ export class Versions {
     this.#updatedColumn = Object.keys(resources[type].fields).indexOf('updated');
   }
 
-  /** The outcome of the next record with this id. `againstStored` is its outcome if it is the first. */
+  /**
+   * Returns the outcome of the next record with this id. `againstStored` is its outcome if it is the first record with
+   * this id.
+   */
   apply(id: string, next: Version, againstStored: Outcome): Outcome {
     const before = this.#last.get(id);
     const outcome = before ? this.#replace(before, next) : againstStored;
@@ -29,7 +33,7 @@ export class Versions {
     return outcome;
   }
 
-  /** The last version of an id, if it is one of those sent. */
+  /** Returns the last version that was sent with an id, if there was one. */
   lastOf(id: string): Version | undefined {
     return this.#last.get(id);
   }

@@ -7,26 +7,27 @@ import { printJsonLine, say } from '../terminal/terminal.ts';
 const types: readonly string[] = uploadTypes;
 
 export const changes: Command = {
-  summary: 'follow what is created or changed',
+  summary: 'follow created and changed records',
   help: `Usage: intake changes [options]
 
-Prints a line of JSON for each record that was created or changed, in its current form, and continues until Ctrl-C. The field cursor
-of a line says where to continue. A line with expired_before says that everything of its type that was received before is gone.
+Prints the current version of each created or changed record as a line of JSON, until Ctrl-C. To continue later, pass the cursor of
+the last line as --after. A line with expired_before means that everything of its type received before that time has expired.
 
 Options:
-  --types <types>    only these types, separated by commas; without it all, interactions included
-  --after <cursor>   continues after this cursor; without it from the oldest change that the service keeps
+  --types <types>    only these types, separated by commas; default: all, including interactions
+  --after <cursor>   continues after this cursor; default: starts with the oldest change that the service keeps
 
 Examples:
   intake changes --types shops,tags
   intake changes --types transactions | jq -c .record`,
   options: { types: { type: 'string' }, after: { type: 'string' } },
   async run(values, positionals) {
-    if (positionals.length > 0) throw new UsageError('Name types with --types. See intake changes --help.');
+    if (positionals.length > 0)
+      throw new UsageError('Specify types with --types. See intake changes --help.');
     const asked = textOf(values, 'types')?.split(',');
     const unknown = asked?.find((type) => !types.includes(type));
     if (unknown !== undefined)
-      throw new UsageError(`There is no type ${unknown}. Use some of ${types.join(', ')}.`);
+      throw new UsageError(`There is no type ${unknown}. The types are ${types.join(', ')}.`);
     const intake = await connect();
     const signal = interruption();
     let cursor = textOf(values, 'after');

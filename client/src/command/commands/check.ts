@@ -20,7 +20,7 @@ import { columnOf } from '../uploading/file-cut.ts';
 import { RepeatedIds } from '../uploading/repeated-ids.ts';
 import type { Problem } from '../uploading/tally.ts';
 
-/** Problems shown per file; --json has all. */
+/** The maximum number of problems shown per file. With --json, all of them are printed. */
 const shownMax = 20;
 
 interface Checked {
@@ -28,33 +28,33 @@ interface Checked {
   readonly type: string;
   records: number;
   failed: number;
-  /** Records whose id an earlier one has. */
+  /** The number of records with the same id as an earlier record. */
   repeated: number;
   problems: number;
 }
 
 export const check: Command = {
-  summary: 'check files without a service',
+  summary: 'check files offline',
   help: `Usage: intake check <files or folders...> [options]
 
-Checks files as upload would, offline: everything but whether the records they refer to exist. Also reports ids that
-several records have, of which the last would stay.
+Checks files offline in the same way as upload, except whether referenced records exist. It also reports ids that several
+records share, because only the last of these records would stay.
 
 Options:
 ${fileOptionsHelp}
-  --json                   prints every problem as a line of JSON
+  --json                   print every problem as a line of JSON
 
 Examples:
   intake check exports/
   intake check sales.csv --type transactions --map 'Shop ID=shop_id'
   intake check transactions.csv --json | jq -r .column | sort | uniq -c
 
-Exit code: 0, 1 if some records would fail, 2 if the check could not run.`,
+Exit code: 0 on success, 1 if some records would fail, 2 if the check could not run.`,
   options: { ...fileOptions, json: { type: 'boolean' } },
   takesFiles: true,
   async run(values, positionals) {
     if (positionals.length === 0)
-      throw new UsageError('Name the files or folders to check. See intake check --help.');
+      throw new UsageError('Specify the files or folders to check. See intake check --help.');
     const found = await findFiles(positionals, typeOf(values));
     warnSkipped(found);
     const optionsOf = await readFileOptions(values);
@@ -66,7 +66,7 @@ Exit code: 0, 1 if some records would fail, 2 if the check could not run.`,
       const file = path === '-' && standardInput ? standardInput : await openFile(path, optionsOf(type));
       if (file.ignoredColumns.length > 0) {
         warn(
-          `${path}: these columns are no fields of ${type} and would not be sent: ${file.ignoredColumns.join(', ')}`,
+          `${path}: these columns are not fields of ${type} and would not be sent: ${file.ignoredColumns.join(', ')}`,
         );
       }
       const checked: Checked = { path, type, records: 0, failed: 0, repeated: 0, problems: 0 };
@@ -125,9 +125,12 @@ async function checkFile(
   if (!isJson && more > 0) await print(`${file.path}: and ${grouped(more)} more; --json lists them all`);
 }
 
-/** Not a failure: the service stores both, one after the other. */
+/**
+ * Describes a repeated id, which is not a failure: the service accepts both records, and the later one replaces the earlier
+ * one.
+ */
 function repeatedProblem(file: OpenedFile, earlier: string): Problem {
-  const message = `is the id of ${earlier} too, so this record would replace that one; check the ids`;
+  const message = `is also the id of ${earlier}, so this record would replace that one; check the ids`;
   return { column: columnOf(file, resources[file.type].idField), code: 'repeated_id', message };
 }
 

@@ -7,7 +7,7 @@ import { connect, connectionOf, readSettings } from '../options/settings.ts';
 import { interruption } from '../terminal/interruption.ts';
 import { printData } from '../terminal/terminal.ts';
 
-/** Lines per write. */
+/** The number of lines in each write. */
 const linesPerWrite = 500;
 
 export const exportRecords: Command = {
@@ -16,9 +16,9 @@ export const exportRecords: Command = {
 
 Options:
   --format <format>        ndjson (the default), csv or parquet
-  --doubles                Parquet: numbers as DOUBLE instead of DECIMAL(38,9), which holds no more than 9 fraction digits
+  --doubles                for Parquet: writes numbers as DOUBLE instead of DECIMAL(38,9), which has 9 decimal places
   --since <time>           only records created or changed, or interactions received, at this instant or later
-  --include-deleted        also those that are marked as deleted
+  --include-deleted        also records that are marked as deleted
 
 Examples:
   intake export shops --format csv > shops.csv
@@ -34,13 +34,13 @@ Examples:
   words: uploadTypes,
   async run(values, [name, ...rest]) {
     if (name === undefined || rest.length > 0)
-      throw new UsageError('Name one record type. See intake export --help.');
+      throw new UsageError('Specify one record type. See intake export --help.');
     const type = asType(name);
     const format = choiceOf(values, 'format') ?? 'ndjson';
     if (format === 'parquet' && process.stdout.isTTY)
-      throw new UsageError(`Parquet is not for a terminal. Add a file: > ${type}.parquet`);
+      throw new UsageError(`Parquet cannot be shown on a terminal. Write it to a file: > ${type}.parquet`);
     if (values.doubles && format !== 'parquet')
-      throw new UsageError('--doubles is for --format parquet only: leave it out.');
+      throw new UsageError('--doubles only works with --format parquet.');
     const records = await recordsOf(type, values);
     await (format === 'parquet'
       ? writeParquet(type, records, values.doubles === true)
@@ -54,7 +54,7 @@ async function recordsOf(type: UploadType, values: Values): Promise<AsyncIterabl
   const signal = interruption();
   if (type === 'interactions') {
     if (values['include-deleted'])
-      throw new UsageError('Interactions are never deleted: leave --include-deleted out.');
+      throw new UsageError('Interactions are never marked as deleted, so leave out --include-deleted.');
     return readInteractions(connectionOf(await readSettings()), { from: since }, signal);
   }
   const filters = { stored_since: since, include_deleted: values['include-deleted'] };

@@ -10,7 +10,7 @@ export const fields: Command = {
   help: `Usage: intake fields <type> [options]
 
 Options:
-  --json   prints them as JSON
+  --json   prints the fields as JSON
 
 Examples:
   intake fields transactions
@@ -19,7 +19,7 @@ Examples:
   words: uploadTypes,
   async run(values, [name, ...rest]) {
     if (name === undefined || rest.length > 0)
-      throw new UsageError('Name one type. See intake fields --help.');
+      throw new UsageError('Specify one type. See intake fields --help.');
     const list = fieldsOf(asType(name));
     if (values.json) await printJson(list);
     else

@@ -7,9 +7,9 @@ import { interruption } from '../terminal/interruption.ts';
 import { print, printJsonLine } from '../terminal/terminal.ts';
 
 const pollMs = 2_000;
-/** What is kept of the last polls must fit in memory. */
+/** The maximum number of interactions from recent polls that are kept in memory. */
 const followedMax = 100_000;
-/** The list is not exactly in the order of receipt, so each poll looks back this far. */
+/** The list is sorted only roughly by time of receipt, so each poll overlaps the previous one by this much time. */
 const overlapMs = 30_000;
 
 export const interactions: Command = {
@@ -19,8 +19,8 @@ export const interactions: Command = {
 Prints the newest interactions and then each new one, until Ctrl-C.
 
 Options:
-  --limit <count>   how many of the past, default 10
-  --json            a line of JSON for each
+  --limit <count>   number of past interactions, default 10
+  --json            prints a line of JSON for each
 
 Examples:
   intake interactions tail
@@ -29,11 +29,11 @@ Examples:
   words: ['tail'],
   async run(values, [action, ...rest]) {
     if (action !== 'tail' || rest.length > 0)
-      throw new UsageError('Say tail. See intake interactions --help.');
+      throw new UsageError('The only action is tail. See intake interactions --help.');
     const intake = await connect();
     const signal = interruption();
     const limit = countOf(values, 'limit', 10);
-    /** The interactions that a poll may return again: id to time of receipt. */
+    /** The interactions that a later poll may return again, as a map from id to time of receipt. */
     const seen = new Map<string, number>();
     let newestMs = 0;
     const show = async (found: readonly Interaction[]) => {
@@ -52,7 +52,7 @@ Examples:
         const newest = past[0] ?? one;
         refuseTooMany(seen.size);
         if (past.length < limit) past.push(one);
-        // Polls return these again, and they are not new.
+        // Later polls will return these interactions again, so remember that they are not new.
         else if (createdMs >= Date.parse(newest.created) - overlapMs) seen.set(one.interaction_id, createdMs);
         else break;
       }

@@ -5,11 +5,11 @@ import { readFirstLine } from '../terminal/read-first-line.ts';
 import { print, printJson, prompt, say } from '../terminal/terminal.ts';
 
 export const login: Command = {
-  summary: 'keep the address of a service and a key for it',
+  summary: 'save the address of a service and a key for it',
   help: `Usage: intake login <address>
 
-Asks for an API key, tries it, and keeps both in your configuration folder, in a file that only you can read. The key can
-also come from standard input. Where INTAKE_URL and INTAKE_KEY are set, they are used instead.
+Asks for an API key, tries it, and saves both in your configuration folder, in a file that only you can read. The key can
+also come from standard input. If INTAKE_URL and INTAKE_KEY are set, they are used instead.
 
 Examples:
   intake login https://intake.example.com
@@ -17,27 +17,27 @@ Examples:
   options: {},
   async run(_values, [url, ...rest]) {
     if (url === undefined || rest.length > 0)
-      throw new UsageError('Give the address of the service. See intake login --help.');
+      throw new UsageError('Specify the address of the service. See intake login --help.');
     refuseAddress(url);
     const key = process.stdin.isTTY
       ? await askHidden('API key: ')
       : await readFirstLine({ skipsEmpty: true });
     if (key === undefined)
       throw new UsageError(
-        'There is no key on standard input. Give it as the first line: intake login <address> < key.txt',
+        'There is no key on standard input. Write it in the first line: intake login <address> < key.txt',
       );
-    if (!/^[!-~]+$/.test(key)) throw new UsageError(`That is no API key. ${keyAdvice}`);
+    if (!/^[!-~]+$/.test(key)) throw new UsageError(`That is not an API key. ${keyAdvice}`);
     const permission = await tryKey({ url, key }).catch((error) => {
       throw explainLogin(url, error);
     });
     const file = await keepSettings(url, key);
-    say(`The key works${permission}. Address and key are kept in ${file}.`);
+    say(`The key works${permission}. The address and the key are saved in ${file}.`);
     return 0;
   },
 };
 
 export const whoami: Command = {
-  summary: 'say which service and key are used, and whether the key works',
+  summary: 'show which service and key are used, and whether the key works',
   help: `Usage: intake whoami [--json]
 
 Examples:
@@ -60,7 +60,7 @@ Examples:
   },
 };
 
-const keyAdvice = 'Check that you copied all of it, or ask the operator of the service for another.';
+const keyAdvice = 'Check that you copied all of it, or ask the operator of the service for another key.';
 
 function refuseAddress(url: string): void {
   if (!/^https?:\/\//i.test(url))
@@ -68,10 +68,10 @@ function refuseAddress(url: string): void {
       `${url} has no https:// before it. Write: intake login https://${url.replace(/^\W+/, '')}`,
     );
   if (!URL.canParse(url))
-    throw new UsageError(`${url} is no address of a service. Write it like https://intake.example.com.`);
+    throw new UsageError(`${url} is not the address of a service. Write it like https://intake.example.com.`);
 }
 
-/** Explains what is wrong with the address or the key to someone who has just typed them. */
+/** Explains to the user what is wrong with the address or key they have just typed. */
 function explainLogin(url: string, error: unknown): unknown {
   if (!(error instanceof IntakeError)) return error;
   const { origin, host, pathname, search, hash } = new URL(url);
@@ -83,11 +83,14 @@ function explainLogin(url: string, error: unknown): unknown {
     );
   const hasMore = pathname !== '/' || search !== '' || hash !== '';
   if (hasMore && (error.status === 404 || error.code === 'unexpected_answer'))
-    return new UsageError(`There is no service at ${url}. Leave out what follows the host: ${origin}`);
+    return new UsageError(`There is no service at ${url}. Use the address without a path: ${origin}`);
   return error;
 }
 
-/** Throws if the key is not valid. Of its permissions only reading can be tested. */
+/**
+ * Tests the key and throws if it is not valid. The test uses the read permission, because no other permission can be tested
+ * without side effects.
+ */
 async function tryKey(settings: Pick<Settings, 'url' | 'key'>): Promise<string> {
   try {
     await intakeOf(settings, { retryForMs: 0 }).data.overview();
@@ -98,7 +101,7 @@ async function tryKey(settings: Pick<Settings, 'url' | 'key'>): Promise<string> 
   }
 }
 
-/** Reads a line without echo, which keeps it out of the scrollback and of screenshots. */
+/** Reads a line without echoing it, so that it appears neither in the scrollback nor in screenshots. */
 function askHidden(question: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { stdin } = process;
@@ -113,7 +116,7 @@ function askHidden(question: string): Promise<string> {
     const take = (text: string) => {
       for (const character of text) {
         if (character === '\r' || character === '\n') return end(() => resolve(key.trim()));
-        if (character === '\u0003') return end(() => reject(new UsageError('Nothing was kept.')));
+        if (character === '\u0003') return end(() => reject(new UsageError('Nothing was saved.')));
         if (character === '\u007f') key = key.slice(0, -1);
         else key += character;
       }

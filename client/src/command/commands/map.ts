@@ -13,16 +13,16 @@ import { typeOf, warnSkipped } from '../options/file-options.ts';
 import { print } from '../terminal/terminal.ts';
 
 export const map: Command = {
-  summary: 'write a mapping file for files, to be edited',
+  summary: 'write a mapping file that you can edit',
   help: `Usage: intake map <files or folders...> [options]
 
-Writes mapping.json, into the folder if one is named: every column of the files with the field that its name suggests,
-and "" for columns that are not sent. If the ids in a CSV are not UUIDs, id_from derives them. Edit it, then give it to
-check and upload with --mapping.
+Writes mapping.json, in the folder if you specify one. It maps every column of the files to the field that its name suggests,
+or to "" if the column is not sent. If the ids in a CSV file are not UUIDs, id_from derives them. Edit the file, then pass
+it to check and upload with --mapping.
 
 Options:
-  --type <type>            record type of the files; without it, their names say it
-  --encoding <encoding>    how characters are written, for example windows-1252
+  --type <type>            record type of the files; default: taken from their names
+  --encoding <encoding>    character encoding of the files, for example windows-1252
 
 Examples:
   intake map exports/
@@ -31,7 +31,8 @@ Examples:
   takesFiles: true,
   async run(values, positionals) {
     const [first] = positionals;
-    if (first === undefined) throw new UsageError('Name the files or folders to map. See intake map --help.');
+    if (first === undefined)
+      throw new UsageError('Specify the files or folders to map. See intake map --help.');
     const found = await findFiles(positionals, typeOf(values));
     warnSkipped(found);
     if (found.problems.length > 0) throw new FileError(...found.problems);
@@ -54,7 +55,7 @@ interface Mapped {
   id_from?: readonly string[];
 }
 
-/** Adds the columns of a file to those of other files of its type. */
+/** Adds a file's columns to the mapping, which all files of the same type share. */
 async function mappedWith(
   mapped: Mapped = { columns: {} },
   path: string,
@@ -74,7 +75,7 @@ async function mappedWith(
   return mapped;
 }
 
-/** The columns of a file, or the members of the first objects in it, and the first value of a CSV's column. */
+/** Returns a file's columns, or the keys of its first JSON objects, and the first value of each CSV column. */
 async function sampleOf(file: Awaited<ReturnType<typeof openFile>>) {
   const chunks = file.chunks()[Symbol.asyncIterator]();
   const { value } = await chunks.next();
@@ -93,13 +94,12 @@ function missingOf(type: UploadType, columns: Readonly<Record<string, string>>):
   const mapped = Object.values(columns);
   return schemas[type].required
     .filter((field) => !mapped.includes(field))
-    .map((field) => `${type}: no column is ${field}, which every record needs; name its column in the file`);
+    .map((field) => `${type}: no column matches ${field}, which is required; specify its column in the file`);
 }
 
 async function writeNew(path: string, text: string): Promise<void> {
   await writeFile(path, text, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EEXIST')
-      throw new UsageError(`${path} exists already. Remove it to have it written anew.`);
+    if (error.code === 'EEXIST') throw new UsageError(`${path} already exists. Remove it to write it again.`);
     throw notWritten(path, error);
   });
 }

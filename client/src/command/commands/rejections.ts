@@ -9,19 +9,19 @@ export const rejections: Command = {
   summary: 'list, summarise, replay or discard the failed records that the service keeps',
   help: `Usage: intake rejections [list|summary|replay|discard] [options]
 
-  list       the records themselves, the oldest first (the default)
-  summary    how many there are for each reason
-  replay     checks them again and stores those that pass, for example once a missing shop is uploaded
-  discard    removes them; there is no other copy
+  list       print the failed records, oldest first (default)
+  summary    count the failed records for each reason
+  replay     check failed records again and store those that pass, for example after a missing shop was uploaded
+  discard    delete failed records; they cannot be recovered
 
 Options:
-  --type <type>        only of this type
-  --code <code>        only with this code, for example reference_not_found
-  --field <field>      only where this field is wrong
-  --request <id>       only from this request
-  --limit <count>      of list: how many, default 20
-  --yes                of discard: does not ask
-  --json               prints JSON; of list, a line for each
+  --type <type>        only rejections of this type
+  --code <code>        only rejections with this code, for example reference_not_found
+  --field <field>      only rejections in which this field is invalid
+  --request <id>       only rejections from this request
+  --limit <count>      for list: number of rejections, default 20
+  --yes                for discard: does not ask for confirmation
+  --json               prints JSON; for list, a line for each
 
 Examples:
   intake rejections summary
@@ -29,7 +29,7 @@ Examples:
   intake rejections --code invalid_format --limit 100000 --json | jq -c .record > wrong.ndjson
   intake rejections discard --request 019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f --yes
 
-Exit code of replay: 0, 1 if some failed again.`,
+Exit code of replay: 0, or 1 if some records failed again.`,
   options: {
     type: { type: 'string' },
     code: { type: 'string' },
@@ -43,7 +43,7 @@ Exit code of replay: 0, 1 if some failed again.`,
   async run(values, [action = 'list', ...rest]) {
     const run = Object.hasOwn(actions, action) ? actions[action] : undefined;
     if (run === undefined || rest.length > 0) {
-      throw new UsageError('Say list, summary, replay or discard. See intake rejections --help.');
+      throw new UsageError('Use list, summary, replay or discard. See intake rejections --help.');
     }
     const filters = {
       type: typeOf(values),
@@ -96,7 +96,7 @@ const actions: Record<string, Action> = {
     const sum = { received: 0, failed: 0, remaining: 0 };
     let isWaiting = false;
     for await (const { batches, remaining, next_cursor } of intake.rejections.replay(filters)) {
-      // Nothing was tried and more is left.
+      // The service replayed nothing although rejections remain, so another replay must be running.
       if (batches.length === 0 && next_cursor && !isWaiting) {
         isWaiting = true;
         say('Another replay of this type is running. This one waits for its turn.');

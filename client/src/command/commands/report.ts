@@ -8,15 +8,15 @@ export const report: Command = {
   summary: 'show what recommendations earn',
   help: `Usage: intake report [options]
 
-Prints a line for each group: touches of recommendations, students, discount codes, and the transactions, revenue and savings
-credited to them. The operator has to switch the report on for your organisation.
+Prints a line for each group: the recommendations that students followed (touches), students, discount codes, and the credited
+transactions, revenue and savings. The operator has to switch the report on for your organisation.
 
 Options:
   --from <day>         the first day, in UTC; default 30 days before --to
   --to <day>           the day after the last one; default tomorrow
   --window <window>    for how long a touch is credited: 1h, 24h (the default) or 7d
   --group-by <field>   day (the default), item_type, item, platform, country or recommendation
-  --json               each page of the report as a line of JSON, with browsing to compare with and definitions
+  --json               prints each page of the report as a line of JSON, with browsing for comparison and with definitions
 
 Examples:
   intake report --from 2026-03-01 --to 2026-04-01
@@ -29,7 +29,8 @@ Examples:
     json: { type: 'boolean' },
   },
   async run(values, positionals) {
-    if (positionals.length > 0) throw new UsageError('It takes options only. See intake report --help.');
+    if (positionals.length > 0)
+      throw new UsageError('This command only takes options. See intake report --help.');
     const filters = {
       from: textOf(values, 'from'),
       to: textOf(values, 'to'),

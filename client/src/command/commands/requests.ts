@@ -5,18 +5,18 @@ import { connect } from '../options/settings.ts';
 import { print, printJson, printJsonLine, printTable } from '../terminal/terminal.ts';
 
 export const requests: Command = {
-  summary: 'list the requests that were answered, or show one',
+  summary: 'list answered requests, or show one',
   help: `Usage: intake requests [<request id>] [options]
 
-Lists the newest first. With an id it prints the whole receipt of that request as JSON.
+Lists requests, the newest first. With an id, it prints the complete receipt of that request as JSON.
 
 Options:
   --type <type>     only uploads of this type
-  --status <code>   only those answered 200, 207 or 400
-  --from <time>     received at this instant or later
-  --to <time>       received before this instant
-  --limit <count>   how many, default 20
-  --json            a line of JSON for each
+  --status <code>   only requests with this status: 200, 207 or 400
+  --from <time>     only requests received at this time or later
+  --to <time>       only requests received before this time
+  --limit <count>   number of requests, default 20
+  --json            prints a line of JSON for each
 
 Examples:
   intake requests --status 207

@@ -16,7 +16,7 @@ Examples:
     else {
       const rows = types.map((one) => [one.type, one.records, one.open_rejections, one.last_upload ?? '']);
       await (rows.length === 0
-        ? print('Nothing was uploaded yet.')
+        ? print('Nothing has been uploaded yet.')
         : printTable(['Type', 'Records', 'Rejections', 'Last upload'], rows));
     }
     return 0;

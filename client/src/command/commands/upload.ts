@@ -40,14 +40,14 @@ export const upload: Command = {
   help: `Usage: intake upload <files or folders...> [options]
 
 Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, the first sheet of .xlsx, and standard input (-).
-Files are uploaded in the order of what refers to what, whatever order you name them in. Records that fail are written to
-<file>.failed.ndjson and, for CSV, <file>.failed.csv, with the reason.
+Referenced types are uploaded first, whatever the order of the files. Records that fail are written with the reason to
+<file>.failed.ndjson and, for CSV, <file>.failed.csv.
 
 Options:
 ${fileOptionsHelp}
-  --dry-run                checks everything and stores nothing
-  --resume                 continues an upload that was interrupted; give the same files and options
-  --json                   prints the summary as JSON
+  --dry-run                check everything but store nothing
+  --resume                 continue an interrupted upload; give the same files and options
+  --json                   print the summary as JSON
 
 Examples:
   intake upload shops.csv transactions.csv
@@ -55,7 +55,7 @@ Examples:
   intake upload sales.csv --type transactions --map 'Shop ID=shop_id' --date-format dd.MM.yyyy --decimal-comma
   gzip -dc transactions.csv.gz | intake upload - --type transactions
 
-Exit code: 0, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
+Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
   options: {
     ...fileOptions,
     'dry-run': { type: 'boolean' },
@@ -65,12 +65,12 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
   takesFiles: true,
   async run(values, positionals) {
     if (positionals.length === 0)
-      throw new UsageError('Name the files or folders to upload. See intake upload --help.');
+      throw new UsageError('Specify the files or folders to upload. See intake upload --help.');
     const found = await findFiles(positionals, typeOf(values));
     const isResumed = values.resume === true;
     const isDryRun = values['dry-run'] === true;
     if (isResumed && isDryRun)
-      throw new UsageError('A dry run has nothing to resume: leave --resume or --dry-run out.');
+      throw new UsageError('A dry run has nothing to resume, so leave out --resume or --dry-run.');
     if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
@@ -79,7 +79,7 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
     const report = tellRetries(progress);
     const run: Run = {
       connection: connectionOf(settings, (error, waitMs) => {
-        // The first attempt may have stored something, whatever the second is answered.
+        // An earlier attempt may have stored records even if a later attempt fails.
         run.unrefused++;
         report(error, waitMs);
       }),
@@ -91,14 +91,14 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
       unrefused: 0,
     };
     const planned = await plan(values, settings, found);
-    // Journals of an earlier run are only for --resume.
+    // Journals from an earlier run are only needed for --resume.
     if (!isResumed) await removeJournals(planned);
     const results = await uploadAll(run, planned);
     const broken = results.at(-1)?.broken;
-    // If a file breaks off, --resume needs the journals of all files.
+    // If one file could not be read to its end, --resume needs every file's journal.
     if (!broken) await removeJournals(planned);
     const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
-    // Set before printing, because the reader may have closed the pipe.
+    // Set the exit code before printing, because printing fails if the reader has closed the pipe.
     process.exitCode = exitCode;
     const summary = { results, tally: run.tally, isDryRun, isResumed };
     if (values.json) await printJson(summaryJson(summary));
@@ -112,13 +112,13 @@ interface Planned {
   readonly path: string;
   readonly type: UploadType;
   readonly options: FileOptions;
-  /** Undefined if the upload of this file has no journal. */
+  /** Undefined if the file is uploaded without a journal. */
   readonly circumstances: Circumstances | undefined;
   readonly earlier: Earlier | undefined;
   readonly standardInput: OpenedFile | undefined;
 }
 
-/** Finds every problem with the files and their journals before anything is sent. */
+/** Checks the files and their journals for problems before anything is sent. */
 async function plan(values: Values, settings: Settings, found: Found): Promise<Planned[]> {
   const optionsOf = await readFileOptions(values);
   warnSkipped(found);
@@ -147,7 +147,10 @@ async function removeJournals(planned: readonly Planned[]): Promise<void> {
   for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
 }
 
-/** One after the other, up to the first that breaks off: later files may refer to records that are missing. */
+/**
+ * Uploads the files in order and stops at the first file that cannot be read completely, because later files may refer to
+ * its missing records.
+ */
 async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileResult[]> {
   const results: FileResult[] = [];
   try {
@@ -173,7 +176,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   try {
     return await uploadFile(run, file, before, journal);
   } catch (error) {
-    // An earlier run may have sent what was stored without an answer.
+    // If an earlier run started this upload, records may be stored, because that run may not have received the response.
     const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0 && isRefusal(error);
     if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
     throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
@@ -186,12 +189,12 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
 function explainBroken({ lines }: FileError, filesLeft: number, isDryRun: boolean): readonly string[] {
   if (isDryRun) return lines;
   const left =
-    filesLeft === 0 ? '' : ` ${filesLeft} more ${filesLeft === 1 ? 'file was' : 'files were'} not begun.`;
-  const advice = 'Replace the file by a whole one and run the same command with --resume.';
-  return [...lines, `What comes before is uploaded.${left} ${advice}`];
+    filesLeft === 0 ? '' : ` ${filesLeft} more ${filesLeft === 1 ? 'file was' : 'files were'} not started.`;
+  const advice = 'Replace the file with a complete one and run the same command with --resume.';
+  return [...lines, `Everything before it was uploaded.${left} ${advice}`];
 }
 
-/** Several requests fail at once for one reason, so it is reported at most every ten seconds. */
+/** Reports retries at most every ten seconds, because requests often fail together for the same reason. */
 function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) => void {
   let toldMs = -Infinity;
   const tellLimit = onFirstLimit((notice) => {
@@ -200,7 +203,7 @@ function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) =
   });
   return (error, waitMs) => {
     tellLimit(error, waitMs);
-    // A 429 is normal when uploading fast.
+    // Do not report a 429, which is normal during a fast upload.
     if (error.status === 429 || performance.now() - toldMs < 10_000) return;
     toldMs = performance.now();
     progress.clear();
@@ -214,11 +217,11 @@ function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing
   if (!canContinue || state === 'unsent') return error;
   const resume = 'Run the same command with --resume to continue';
   if (state === 'answered')
-    return new UsageError(...explain(error), `What was answered so far is stored. ${resume}.`);
+    return new UsageError(...explain(error), `Everything that was answered so far is stored. ${resume}.`);
   return new UsageError(
     ...explain(error),
     state === 'nothing stored'
-      ? `Nothing of ${path} was stored.`
-      : `Nothing of ${path} was answered, and a part may be stored. ${resume}; nothing is stored twice.`,
+      ? `Nothing in ${path} was stored.`
+      : `No request for ${path} was answered, and part of it may be stored. ${resume}; nothing is stored twice.`,
   );
 }

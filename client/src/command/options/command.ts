@@ -2,15 +2,17 @@ import type { ParseArgsOptionsConfig } from 'node:util';
 import { uploadTypes } from '../../generated/resources.ts';
 
 export interface Command {
-  /** One line, for the list of commands. */
+  /** A one-line summary for the list of commands. */
   readonly summary: string;
-  /** Usage, options and examples. */
+  /** The usage, options and examples. */
   readonly help: string;
   readonly options: ParseArgsOptionsConfig;
-  /** What its first argument can be, for shell completion. */
+  /** The possible first arguments, for shell completion. */
   readonly words?: readonly string[];
   readonly takesFiles?: boolean;
-  /** Resolves to the exit code: 0, or 1 if some records failed. Throws if it could not run: exit code 2. */
+  /**
+   * Resolves to the exit code: 0, or 1 if some records failed. Throws if the command could not run, which means exit code 2.
+   */
   run(values: Values, positionals: readonly string[]): Promise<number>;
 }
 
@@ -18,7 +20,7 @@ export interface Values {
   readonly [option: string]: string | boolean | (string | boolean)[] | undefined;
 }
 
-/** The values of an option, for shell completion. */
+/** The possible values of each option, for shell completion. */
 export const choices: Readonly<Record<string, readonly string[]>> = {
   type: uploadTypes,
   format: ['ndjson', 'csv', 'parquet'],
@@ -32,7 +34,7 @@ export function choiceOf(values: Values, option: string): string | undefined {
   throw new UsageError(`--${option} must be one of ${allowed.join(', ')}, not ${text}.`);
 }
 
-/** A mistake of the user: only its lines are shown, and they say what to change. */
+/** A mistake by the user. The command prints only the error's lines, which explain what to change. */
 export class UsageError extends Error {
   readonly lines: readonly string[];
 
@@ -56,6 +58,6 @@ export function countOf(values: Values, option: string, fallback: number): numbe
   const text = textOf(values, option);
   if (text === undefined) return fallback;
   if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new UsageError(`--${option} must be a whole number from 1 on, not ${text}.`);
+    throw new UsageError(`--${option} must be a whole number of 1 or more, not ${text}.`);
   return Number(text);
 }

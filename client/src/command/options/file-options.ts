@@ -8,7 +8,7 @@ import { textOf, textsOf, UsageError, type Values } from './command.ts';
 
 const skippedShownMax = 20;
 
-/** The options for reading files, the same for upload and check. */
+/** The options for reading files, which `upload` and `check` share. */
 export const fileOptions: ParseArgsOptionsConfig = {
   type: { type: 'string' },
   map: { type: 'string', multiple: true },
@@ -20,14 +20,14 @@ export const fileOptions: ParseArgsOptionsConfig = {
   'id-from': { type: 'string' },
 };
 
-export const fileOptionsHelp = `  --type <type>            record type of the files; without it, their names say it
-  --map '<column>=<field>' takes a field from a column of another name; may be repeated
-  --mapping <file>         the same from a JSON file
-  --date-format <format>   how dates are written, for example dd.MM.yyyy
+export const fileOptionsHelp = `  --type <type>            record type of the files; default: taken from their names
+  --map '<column>=<field>' takes a field from a column with another name; repeatable
+  --mapping <file>         takes the mapping from a JSON file
+  --date-format <format>   format of the dates, for example dd.MM.yyyy
   --decimal-comma          numbers are written 1.234,56
   --thousands              numbers are written 1,234.56
-  --encoding <encoding>    how characters are written, for example windows-1252; without it, UTF-8 or what is detected
-  --id-from <columns>      makes each id from these columns: the same values, the same id`;
+  --encoding <encoding>    character encoding, for example windows-1252; default: UTF-8, or the detected encoding
+  --id-from <columns>      derives each id from these columns; the same values give the same id`;
 
 export function typeOf(values: Values): UploadType | undefined {
   return textOf(values, 'type') === undefined ? undefined : asType(textOf(values, 'type'));
@@ -39,7 +39,7 @@ export function asType(text: string | undefined): UploadType {
   throw new UsageError(`There is no record type ${text}. Use one of ${uploadTypes.join(', ')}.`);
 }
 
-/** The options for each type; the command line overrides the mapping file. */
+/** Reads the options for each type. The command line overrides the mapping file. */
 export async function readFileOptions(values: Values): Promise<(type: UploadType) => FileOptions> {
   const mappingFile = textOf(values, 'mapping');
   const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
@@ -50,7 +50,7 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
     ?.split(',')
     .map((column) => column.trim());
   if (values.thousands && values['decimal-comma'])
-    throw new UsageError('--decimal-comma reads 1.234,56 already: leave --thousands out.');
+    throw new UsageError('--decimal-comma already reads 1.234,56, so leave out --thousands.');
   return (type) => {
     const kept: FileOptions = mapping(type);
     return {
@@ -66,12 +66,12 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
   };
 }
 
-/** The columns that --map names. */
+/** Returns the columns specified with --map. */
 export function mappedColumns(values: Values): readonly string[] {
   return Object.keys(parseMap(textsOf(values, 'map')));
 }
 
-/** Names what a folder has that is not uploaded. */
+/** Warns about the files in a folder that are not uploaded. */
 export function warnSkipped({ skipped }: Found): void {
   if (skipped.length === 0) return;
   const shown = skipped.slice(0, skippedShownMax).join(', ');
@@ -79,7 +79,7 @@ export function warnSkipped({ skipped }: Found): void {
   say(`Skipped: ${shown}${more > 0 ? `, and ${more} more` : ''}`);
 }
 
-/** These options as they would be typed. */
+/** Returns the options as the user would type them on the command line. */
 export function typedOptions(values: Values): string {
   return Object.keys(fileOptions)
     .flatMap((option) => {

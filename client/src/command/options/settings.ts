@@ -9,11 +9,11 @@ import { UsageError } from './command.ts';
 export interface Settings {
   readonly url: string;
   readonly key: string;
-  /** Where they come from, in words. */
+  /** Describes where the settings come from, for use in messages. */
   readonly source: string;
 }
 
-/** In the user's configuration folder of each platform. */
+/** Returns the path of the settings file in the user's configuration folder, which depends on the platform. */
 function settingsFile(): string {
   const { XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder =
@@ -21,7 +21,7 @@ function settingsFile(): string {
   return join(folder, 'intake', 'config.json');
 }
 
-/** INTAKE_URL and INTAKE_KEY each override what `intake login` stored. */
+/** Reads the settings. INTAKE_URL and INTAKE_KEY override the values stored by `intake login`. */
 export async function readSettings(): Promise<Settings> {
   const { INTAKE_URL, INTAKE_KEY } = process.env;
   const file = settingsFile();
@@ -30,7 +30,7 @@ export async function readSettings(): Promise<Settings> {
   const key = INTAKE_KEY ?? kept.key;
   if (!url || !key) {
     throw new UsageError(
-      `There is no ${url ? 'key' : 'address'} of a service. Run intake login, or set INTAKE_URL and INTAKE_KEY.`,
+      `The ${url ? 'key' : 'address'} of the service is not set. Run intake login, or set INTAKE_URL and INTAKE_KEY.`,
     );
   }
   const source = INTAKE_URL && INTAKE_KEY ? 'INTAKE_URL and INTAKE_KEY' : file;
@@ -49,14 +49,14 @@ async function readKept(file: string): Promise<{ url?: string; key?: string }> {
 export async function keepSettings(url: string, key: string): Promise<string> {
   const file = settingsFile();
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  // An existing file would keep its mode, so a new one replaces it.
+  // Write a new file and rename it, because overwriting an existing file would keep the old file's mode.
   const next = `${file}.${process.pid}`;
   await writeFile(next, `${JSON.stringify({ url, key }, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
   await rename(next, file);
   return file;
 }
 
-/** The public part of a key. */
+/** Returns a key's public part. */
 export function keyIdOf(key: string): string {
   return /^intake_([^_]+)_/.exec(key)?.[1] ?? 'unknown';
 }

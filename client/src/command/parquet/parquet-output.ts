@@ -6,20 +6,21 @@ import { UsageError } from '../options/command.ts';
 import { writeBytes } from '../terminal/terminal.ts';
 import { daysOf, decimalForm, decimalOf, microsecondsOf } from './parquet-values.ts';
 
-/** A row group is buffered in memory until it is written. */
+/** The number of rows in a row group. A row group is buffered in memory until it is complete. */
 const rowsPerGroup = 10_000;
 
 interface Column {
   readonly name: string;
   readonly element: SchemaElement;
-  /** Undefined if the column cannot hold the value. */
+  /** Converts a value, or returns undefined if the column cannot hold it. */
   readonly toValue: (value: never) => unknown;
 }
 
 /**
- * Writes records as Parquet to standard output, a row group at a time. Ids and texts are strings, times are UTC with
- * microseconds, as the service keeps them, and amounts of money are decimals. With `hasDoubles` all numbers are doubles:
- * the type of a column has to be known before its first value is written, so it cannot depend on the values.
+ * Writes records as Parquet to standard output, one row group at a time. Ids and text become strings, amounts of money
+ * become decimals, and times are in UTC with microseconds, as in the service. With `hasDoubles`, all numbers become doubles.
+ * The choice between decimals and doubles cannot depend on the values, because a column's type must be known before its
+ * first value is written.
  */
 export class ParquetOutput {
   readonly #type: UploadType;
@@ -66,7 +67,8 @@ export class ParquetOutput {
   }
 
   async #writeGroup(): Promise<void> {
-    // Page indexes would stay in memory until the end, and a group has only a page or two per column.
+    // Do not write page indexes. They would stay in memory until the end, and they are of little use because a row group has
+    // only one or two pages per column.
     const columnData = this.#columns.map(({ name }, at) => ({
       name,
       data: this.#data[at] as unknown[],
@@ -84,7 +86,10 @@ export class ParquetOutput {
   }
 }
 
-/** An interaction also has an id, an instant and a time of receipt, which cannot be uploaded. */
+/**
+ * Returns the schema of stored records. Stored interactions also have an id, an instant and a time of receipt, which are not
+ * part of the upload schema.
+ */
 function storedSchemaOf(type: UploadType): Pick<RecordSchema, 'properties' | 'required'> {
   const { properties, required } = schemas[type];
   if (type !== 'interactions') return { properties, required };
@@ -121,7 +126,7 @@ function columnOf(name: string, schema: FieldSchema, isRequired: boolean, hasDou
   if (type.includes('boolean')) return { name, element: { ...base, type: 'BOOLEAN' }, toValue: same };
   if (!type.includes('number'))
     return { name, element: { ...base, type: 'BYTE_ARRAY', converted_type: 'UTF8' }, toValue: same };
-  // Degrees are measured, so they may have any number of digits; amounts of money have few.
+  // Coordinates are measurements with any number of digits, whereas amounts of money have only a few.
   if (hasDoubles || schema.maximum !== undefined)
     return { name, element: { ...base, type: 'DOUBLE' }, toValue: same };
   const physical = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 } as const;

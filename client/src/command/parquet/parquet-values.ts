@@ -1,13 +1,13 @@
 import { instantOf } from '../../parsing/values/formats.ts';
 
-/** The values of a Parquet file's columns, from those in JSON. */
+/** This file converts JSON values to Parquet column types. */
 
-/** The precision and scale of every decimal column: what SQL databases take at most, with 9 digits for fractions. */
+/** The precision and scale of every decimal column. The precision is the usual maximum in SQL databases. */
 export const decimalForm = { precision: 38, scale: 9 };
 
 const decimalEnd = 10n ** BigInt(decimalForm.precision);
 
-/** The digits of a number at the scale of the column; undefined if it has more. */
+/** Returns the value as an integer at the column's scale, or undefined if the value has too many digits. */
 export function decimalOf(value: number): bigint | undefined {
   const [mantissa = '', exponent = '0'] = String(Math.abs(value)).split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
@@ -20,16 +20,16 @@ export function decimalOf(value: number): bigint | undefined {
   return value < 0 ? -scaled : scaled;
 }
 
-/** The epoch numbers from here on are milliseconds, below they are seconds. */
+/** Epoch numbers below this are seconds, and all others are milliseconds. */
 const epochSecondsEnd = 100_000_000_000;
 
-/** Microseconds since 1970 of a date-time, or of an interaction's epoch seconds or milliseconds. */
+/** Converts a date-time or an interaction's epoch number (seconds or milliseconds) to microseconds since 1970. */
 export function microsecondsOf(value: string | number): bigint | undefined {
   if (typeof value === 'string') return instantOf(value);
   return BigInt(value < epochSecondsEnd ? value * 1_000 : value) * 1_000n;
 }
 
-/** Days since 1970. */
+/** Converts a date to days since 1970. */
 export function daysOf(date: string): number {
   return Date.parse(`${date}T00:00:00Z`) / 86_400_000;
 }

@@ -4,12 +4,12 @@ import { prompt } from './terminal.ts';
 
 export interface Confirmation {
   readonly question: string;
-  /** What would happen, if there is no terminal to ask on. */
+  /** Describes the consequences, for the error message when there is no terminal. */
   readonly withoutTerminal: string;
   readonly declined: string;
 }
 
-/** Asks before something that cannot be undone; throws unless the answer is yes. */
+/** Asks for confirmation before an action that cannot be undone. Throws unless the response is yes. */
 export async function confirm({ question, withoutTerminal, declined }: Confirmation): Promise<void> {
   if (!process.stdin.isTTY) throw new UsageError(`${withoutTerminal} Add --yes to do it.`);
   prompt(`${question} Type yes: `);

@@ -1,7 +1,7 @@
 import type { FileChunk, OpenedFile } from '../../parsing/opened-file.ts';
 import { warn } from './terminal.ts';
 
-/** The chunks of a file. Says so when it turns out not to be UTF-8, because nothing proves which encoding it is. */
+/** Yields a file's chunks. If the file is not UTF-8, prints a notice, because the detected encoding is only a guess. */
 export async function* chunksWithNotice(file: OpenedFile): AsyncGenerator<FileChunk> {
   let isSaid = false;
   for await (const chunk of file.chunks()) {
@@ -9,7 +9,7 @@ export async function* chunksWithNotice(file: OpenedFile): AsyncGenerator<FileCh
     if (encoding !== undefined && !isSaid) {
       isSaid = true;
       warn(
-        `${file.path} is not UTF-8, so it is read as ${encoding}. If its letters come out wrong, name its encoding with --encoding.`,
+        `${file.path} is not UTF-8, so it is read as ${encoding}. If letters look wrong, specify the encoding with --encoding.`,
       );
     }
     yield chunk;

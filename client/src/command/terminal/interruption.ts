@@ -1,4 +1,4 @@
-/** Aborted by Ctrl-C or SIGTERM; a second one ends the process at once. */
+/** Returns a signal that Ctrl-C or SIGTERM aborts. A second Ctrl-C or SIGTERM ends the process immediately. */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

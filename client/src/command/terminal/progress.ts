@@ -3,10 +3,10 @@ import { drawLine, grouped, say } from './terminal.ts';
 
 export interface ProgressState {
   readonly path: string;
-  /** `bytes` is undefined if the total is unknown. */
+  /** The number of bytes read, and the total number of bytes, which is undefined if it is unknown. */
   readonly bytesRead: number;
   readonly bytes: number | undefined;
-  /** Records answered in this run. */
+  /** The number of records answered during this run. */
   readonly records: number;
   readonly failed: number;
 }
@@ -14,7 +14,7 @@ export interface ProgressState {
 const redrawMs = 200;
 const logLineMs = 10_000;
 
-/** On a terminal one line that is redrawn; in a log a line every ten seconds. */
+/** Shows the progress on one line that is redrawn on a terminal, or prints a line every ten seconds to a log. */
 export class Progress {
   readonly #startedMs = performance.now();
   #shownMs = -Infinity;
@@ -23,7 +23,7 @@ export class Progress {
   show(state: ProgressState): void {
     const nowMs = performance.now();
     const dueMs = process.stderr.isTTY ? redrawMs : logLineMs;
-    // Skips the first line of a log, when nothing has happened yet.
+    // Do not print to a log at the start, when there is no progress to report yet.
     if (nowMs - Math.max(this.#shownMs, process.stderr.isTTY ? -Infinity : this.#startedMs) < dueMs) return;
     this.#shownMs = nowMs;
     const elapsedS = (nowMs - this.#startedMs) / 1000;
@@ -33,7 +33,7 @@ export class Progress {
     } else say(logLine(state, elapsedS));
   }
 
-  /** Clears the line for a message, or at the end. */
+  /** Clears the progress line. Called before a message is printed and at the end. */
   clear(): void {
     if (this.#isDrawn) drawLine();
     this.#isDrawn = false;
@@ -60,7 +60,7 @@ function logLine(state: ProgressState, elapsedS: number): string {
   return `${state.path}: ${[percent, records, rate, failed, left].filter(Boolean).join(', ')}`;
 }
 
-/** If it does not fit, the bar is left out first, then the name. */
+/** Returns the progress line. If the line is too long, the bar is dropped first, then the name. */
 function drawnLine(state: ProgressState, elapsedS: number, columns: number): string {
   const { share, percent, rate, failed, left } = factsOf(state, elapsedS);
   const facts = [percent, rate, failed, left].filter(Boolean).join('  ');

@@ -1,19 +1,19 @@
 import type { WriteStream } from 'node:tty';
 
 /**
- * The only file that writes to standard output and standard error. Answers of the service, cells and file names may hold
- * escape sequences that change what a terminal shows, or newlines that look like messages of this command. So messages
- * go to standard error and tables to standard output line by line, with every such character written as an escape. Data
- * go to standard output exactly, unless that is a terminal.
+ * This is the only file that writes to standard output and standard error. Service responses, cells and file names may contain
+ * escape sequences that change what a terminal shows, or newlines that could fake messages from this command. Messages
+ * therefore go to standard error line by line, and tables go to standard output line by line, with every unsafe character
+ * escaped. Data goes to standard output unchanged unless standard output is a terminal.
  */
 
 const shownCharactersMax = 10_000;
 const cellCharactersMax = 1_000;
 
-/** Control characters, those that change the direction of text, and Unicode's own line ends. */
+/** Matches control characters, characters that change the text direction, and Unicode line separators. */
 const unsafe = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
 
-/** Writes unsafe characters as in JSON, which keeps the value of JSON. */
+/** Escapes unsafe characters as JSON does, so that JSON output keeps its meaning. */
 function escaped(text: string): string {
   return text.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -24,14 +24,14 @@ function shown(text: string, charactersMax = shownCharactersMax): string {
 
 const styles = { bold: [1, 22], red: [31, 39], yellow: [33, 39] } as const;
 
-/** Colours only for a terminal. */
+/** Adds colour to the text if the stream is a terminal. */
 function styled(style: keyof typeof styles, text: string, stream: WriteStream): string {
   if (!stream.isTTY || process.env.NO_COLOR) return text;
   const [on, off] = styles[style];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 }
 
-/** Each argument is one line. */
+/** Prints messages to standard error. Each argument is one line. */
 export function say(...lines: readonly string[]): void {
   process.stderr.write(`${linesOf(lines)}\n`);
 }
@@ -48,12 +48,12 @@ export function sayError(first = '', ...lines: readonly string[]): void {
   );
 }
 
-/** A question, to be answered on the same line. */
+/** Prints a question. The user types the response on the same line. */
 export function prompt(question: string): void {
   process.stderr.write(shown(question));
 }
 
-/** Redraws the last line of the terminal; without text it is cleared. */
+/** Redraws the terminal's last line, or clears the line if there is no text. */
 export function drawLine(text = ''): void {
   process.stderr.write(`\r\u001b[K${shown(text)}`);
 }
@@ -63,7 +63,7 @@ function linesOf(lines: readonly string[]): string {
   return lines.flatMap((line) => wrapped(shown(line), width)).join('\n');
 }
 
-/** Each argument is one line. */
+/** Prints lines to standard output. Each argument is one line. */
 export function print(...lines: readonly string[]): Promise<void> {
   return write(`${lines.map((line) => shown(line)).join('\n')}\n`);
 }
@@ -72,13 +72,13 @@ export function printTitle(title: string): Promise<void> {
   return write(`\n${styled('bold', shown(title), process.stdout)}\n`);
 }
 
-/** Text that a program may read, or that has many lines. */
+/** Prints text that has many lines or that a program may read. */
 export function printData(text: string): Promise<void> {
   const isShown = process.stdout.isTTY;
   return write(`${isShown ? text.split('\n').map(escaped).join('\n') : text}\n`);
 }
 
-/** Bytes for a file or a pipe, never for a terminal. */
+/** Writes bytes to a file or a pipe, never to a terminal. */
 export function writeBytes(bytes: Uint8Array): Promise<void> {
   return write(bytes);
 }
@@ -87,22 +87,22 @@ export function printJson(value: unknown): Promise<void> {
   return printData(JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined));
 }
 
-/** One line for each value. */
+/** Prints a value as one line of JSON. */
 export function printJsonLine(value: unknown): Promise<void> {
   return printData(JSON.stringify(value));
 }
 
 async function write(data: string | Uint8Array): Promise<void> {
-  // Back-pressure: waits for a reader that is slower than the service.
+  // Apply back-pressure: wait if the program that reads the output is slower than the service.
   if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 
-/** 1234567 as 1,234,567, in every locale. */
+/** Formats 1234567 as 1,234,567, in every locale. */
 export function grouped(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Wraps text at spaces to the width of the terminal; longer words stay whole, so that ids can be copied. */
+/** Wraps text at spaces to fit the terminal. Long words are not broken, so that ids can be copied. */
 function wrapped(text: string, width: number): string[] {
   const indent = /^ */.exec(text)?.[0] ?? '';
   const lines: string[] = [];
@@ -116,10 +116,13 @@ function wrapped(text: string, width: number): string[] {
   return [...lines, indent + line];
 }
 
-/** If the last column would be narrower than this, it is not wrapped. */
+/** The last column is not wrapped if it would be narrower than this. */
 const wrappedWidthMin = 24;
 
-/** Numbers align right, text left, and the last column wraps. In a narrow terminal each cell has its own line. */
+/**
+ * Prints a table with numbers aligned right and text aligned left, and wraps the last column. In a narrow terminal each cell
+ * gets its own line.
+ */
 export function printTable(
   header: readonly string[],
   rows: readonly (readonly (string | number)[])[],

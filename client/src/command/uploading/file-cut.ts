@@ -5,17 +5,17 @@ import type { Outcome } from '../../uploading/send-cuts.ts';
 import type { Problem } from './tally.ts';
 
 /**
- * The records of one request, and what is kept of each until it is answered: as bytes, because strings take several
- * times as much.
+ * One request's records, together with their rows, which are kept until the request is answered. Rows are stored as bytes,
+ * because strings would take several times as much memory.
  */
 export interface FileCut extends Cut<undefined> {
-  /** For each sent record: its line and cells. */
+  /** The line number and cells of each sent record. */
   readonly rows: ByteLines;
   /** The records that are not sent. */
   readonly unsent: ByteLines;
 }
 
-/** A failed record, with its problems by column. */
+/** A failed record, with its problems listed by column. */
 export interface Failed extends Omit<FileRecord, 'record' | 'cells'> {
   readonly cells?: readonly string[] | undefined;
   readonly record?: unknown;
@@ -24,13 +24,13 @@ export interface Failed extends Omit<FileRecord, 'record' | 'cells'> {
 
 const separator = '\u001f';
 
-/** The line, and the number of cells and the cells, or the keys, as one string. */
+/** Packs the line number and either the cells (preceded by their count) or the keys into one string. */
 export function packRow({ line, cells, keys }: FileRecord): string {
   if (cells !== undefined) return `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
   return keys === undefined ? `${line}` : `${line}${separator}keys${separator}${JSON.stringify(keys)}`;
 }
 
-/** Leaves the cells out if one of them contains the separator, because they cannot be told apart. */
+/** Unpacks a row. If a cell contains the separator, the cells cannot be split correctly and are dropped. */
 function unpackRow(row: string): Pick<Failed, 'line' | 'cells' | 'keys'> {
   const [line, count, ...cells] = row.split(separator);
   if (count === 'keys') return { line: Number(line), keys: JSON.parse(cells.join(separator)) };
@@ -42,7 +42,8 @@ export function packFailure(failure: FileFailure | undefined): string {
 }
 
 /**
- * The failed records in the order of the file, one at a time: together they may take more memory than everything else.
+ * Yields the failed records in file order, one at a time, because all of them together may need more memory than the rest of
+ * the program.
  */
 export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): Generator<Failed> {
   let next = 0;
@@ -60,12 +61,12 @@ function unsentAt({ unsent }: FileCut, index: number): FileFailure | undefined {
   return index < unsent.count ? JSON.parse(unsent.get(index)) : undefined;
 }
 
-/** The key in the file from which the id in this field was derived; the id itself if it was not. */
+/** Returns the key in the file from which this field's id was derived, or the id itself if it was not derived. */
 export function keyOf({ header = [], columnOf }: OpenedFile, { cells, keys }: Failed, field: string) {
   return keys?.[field] ?? cells?.[header.indexOf(columnOf(field) ?? '')]?.trim();
 }
 
-/** The name that people know: the column of their file, or else the field. */
+/** Returns the name that the user knows: the column in the file if there is one, otherwise the field. */
 export function columnOf(file: OpenedFile, field: string | null): string | null {
   return field === null ? null : (file.columnOf(field) ?? field);
 }

@@ -8,64 +8,66 @@ import { UsageError } from '../options/command.ts';
 
 /** The progress of uploading one file. */
 export interface JournalState {
-  /** Records of the file that are done, sent or not. */
+  /** The number of records in the file that are done, whether they were sent or not. */
   readonly done: number;
   readonly counts: Counts;
-  /** Records that could not be sent. */
+  /** The number of records that could not be sent. */
   readonly unsent: number;
-  /** The size in bytes of each file of failed records. */
+  /** The size in bytes of each file to which failed records are written. */
   readonly failedFiles: Readonly<Record<string, number>>;
-  /** `broken`: everything before the point where the file breaks off is done. */
+  /** `broken` means that the file could not be read to its end, and that everything before that point is done. */
   readonly end?: 'finished' | 'broken' | undefined;
-  /** The SHA-256 of a file of interactions that is broken, to recognise the whole one. */
+  /** The SHA-256 of a broken interactions file, used to recognise the complete file later. */
   readonly sha256?: string | undefined;
 }
 
-/** Where and how a file is uploaded; a resumed upload must use the same. */
+/** Where and how a file is uploaded. A resumed upload must use the same values. */
 export interface Circumstances {
   readonly service: string;
-  /** The id of the key, not the key. */
+  /** The key's id, which is its public part. */
   readonly keyId: string;
-  /** Everything that affects how the file is read. */
+  /** All options that affect how the file is read, as JSON. */
   readonly options: string;
-  /** The same options as they were typed. */
+  /** The same options as the user typed them. */
   readonly typed: string;
 }
 
-/** A request of interactions, noted before it is sent: its outcome is unknown until it is answered. */
+/**
+ * A request with interactions. It is recorded before it is sent, because its outcome is unknown until the response arrives.
+ */
 interface Sent {
-  /** The index of its first record, and of the one after its last. */
+  /** The index of the request's first record, and the index after its last record. */
   readonly sent: number;
   readonly end: number;
   readonly atMs: number;
 }
 
 /**
- * How long a request of interactions may be sent again. The service remembers an Idempotency-Key for 24 hours; the
- * quarter of an hour is for the last attempt, which may be slow.
+ * How long a request with interactions may be sent again. The service remembers an Idempotency-Key for 24 hours. The
+ * remaining quarter of an hour is a safety margin for a slow last attempt.
  */
 const resendMs = 23.75 * 3_600_000;
 
 interface Head extends Circumstances {
-  /** The prefix of every Idempotency-Key of this upload. */
+  /** The prefix of every Idempotency-Key in this upload. */
   readonly upload: string;
   readonly bytes: number;
   readonly modifiedMs: number;
 }
 
-/** What an earlier run has left. */
+/** The state that an earlier run left. */
 export interface Earlier {
   readonly upload: string;
   readonly state: JournalState | undefined;
-  /** The requests of interactions, by their first record. */
+  /** The requests with interactions, keyed by the index of their first record. */
   readonly sent: ReadonlyMap<number, Sent>;
-  /** The length of the journal up to its last complete line. */
+  /** The journal's length up to the end of its last complete line. */
   readonly bytes: number;
 }
 
 /**
- * A file beside the uploaded one: a head, then a line for each answered request. The line is written after the failed
- * records of the request are on disk, so after a crash anything missing is sent again under the same Idempotency-Key.
+ * A file next to the uploaded file, with a header and a line for each answered request. Each line is written after the
+ * request's failed records are on disk. After a crash, requests without a line are sent again with the same Idempotency-Key.
  */
 export class Journal {
   readonly upload: string;
@@ -100,7 +102,7 @@ export class Journal {
     return new Journal(path, upload, handle, sent);
   }
 
-  /** Notes a request of interactions before it is sent. */
+  /** Records a request with interactions before it is sent. */
   async writeSent(first: number, end: number): Promise<void> {
     const earlier = this.#sent.get(first);
     if (earlier === undefined) {
@@ -108,18 +110,19 @@ export class Journal {
       this.#sent.set(first, sent);
       await this.#append(sent);
     } else if (earlier.end !== end)
-      // Another request has another key, under which the service would store the records again.
+      // If the records were split differently, the requests would get different keys, and the service would store the
+      // records twice.
       throw new UsageError(
-        `${this.#path} is of another version of intake, which sends records ${first + 1} to ${earlier.end} at once. Resume with that version.`,
+        `${this.#path} is from another version of intake, which sends records ${first + 1} to ${earlier.end} in one request. Resume with that version.`,
       );
   }
 
-  /** The last moment at which the request that begins with this record may be sent again. */
+  /** Returns the latest time at which the request that starts with this record may be sent again. */
   resendUntilMs(first: number): number {
     return (this.#sent.get(first)?.atMs ?? Date.now()) + resendMs;
   }
 
-  /** Returns when the line is on disk: no request counts as done before. */
+  /** Writes a line and returns once it is on disk. Until then, the request does not count as done. */
   async write(state: JournalState): Promise<void> {
     await this.#append(state);
   }
@@ -138,7 +141,7 @@ export class Journal {
   }
 }
 
-/** What an earlier run has left of this file's upload; undefined if there is nothing to resume. */
+/** Returns the state that an earlier run left for this file, or undefined if there is nothing to resume. */
 export async function findEarlier(
   file: string,
   type: UploadType,
@@ -149,7 +152,7 @@ export async function findEarlier(
   let end = 0;
   for (let next = text.indexOf('\n'); next >= 0; next = text.indexOf('\n', end)) {
     const line = parsed(text.slice(end, next));
-    // A line that a crash left half written ends the journal.
+    // A crash has left an incomplete last line.
     if (line === undefined) break;
     lines.push(line);
     end = next + 1;
@@ -161,7 +164,7 @@ export async function findEarlier(
   const unanswered = rest.filter((line) => 'sent' in line).filter((line) => line.end > done);
   const { bytes, modifiedMs } = await sizeOf(file);
   const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
-  // The broken file was replaced by a whole one, so its upload begins again.
+  // A complete file has replaced the broken one, so upload it from the beginning.
   if (!isSame && state?.end === 'broken' && type !== 'interactions') return undefined;
   if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, done);
   refuseOthers(file, head, now);
@@ -172,12 +175,15 @@ export async function findEarlier(
   return { ...earlier, bytes: await rewrite(file, { ...head, bytes, modifiedMs }, state) };
 }
 
-/** Whether a broken file of interactions was replaced by one that begins with it, so that its upload can continue. */
+/**
+ * Returns whether a broken interactions file has been replaced by a file that starts with the same bytes, so that the upload
+ * can continue.
+ */
 async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
   return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
 }
 
-/** The SHA-256 of a file, or of its first bytes. */
+/** Returns the SHA-256 of a file or of its first bytes. */
 export async function hashOf(file: string, bytes = Infinity): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk);
@@ -188,12 +194,12 @@ function changed(file: string, type: UploadType, done: number): UsageError {
   if (type !== 'interactions')
     return new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
   return new UsageError(
-    `${file} has changed since its upload began. ${done} of its records are done, and from its beginning they would be stored again.`,
-    `Write the records that are missing to a file of its own, upload that, and remove ${journalOf(file)}.`,
+    `${file} has changed since its upload began. ${done} of its records are done, and a new upload would store them again.`,
+    `Write the records that are missing to a separate file, upload that, and remove ${journalOf(file)}.`,
   );
 }
 
-/** Replaces the journal by one of the whole file; returns its length. */
+/** Replaces the journal with one for the complete file, and returns the new journal's length. */
 async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
   const path = journalOf(file);
   const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, sha256: undefined })}\n`;
@@ -202,25 +208,25 @@ async function rewrite(file: string, head: Head, state: JournalState | undefined
   return Buffer.byteLength(lines);
 }
 
-/** Interactions that were sent too long ago to be sent again without storing them twice. */
+/** Throws if interactions were sent so long ago that sending them again could store them twice. */
 function refuseForgotten(file: string, upload: string, unanswered: readonly Sent[]): void {
   const [first] = unanswered;
   const last = unanswered.at(-1);
   if (first === undefined || last === undefined || Date.now() < first.atMs + resendMs) return;
   const records = `records ${first.sent + 1} to ${last.end}`;
-  // The clock of the service may be behind.
+  // Search an hour earlier, because the service's clock may be behind.
   const from = new Date(first.atMs - 3_600_000).toISOString();
   throw new UsageError(
     `The upload of ${file} cannot be resumed: ${records} were sent at ${new Date(first.atMs).toISOString()} without an answer. They may be stored, and the service can recognise them for 24 hours only.`,
     `Everything before record ${first.sent + 1} is done. This prints each request that is stored; the idempotency_key of records ${first.sent + 1} to ${first.end} ends with -${first.sent}-${first.end}:`,
     `  intake requests --type interactions --from ${from} --limit 1000 --json | grep ${upload}`,
-    `Write what is missing, and everything after record ${last.end}, to a file of its own, upload that, and remove ${journalOf(file)}.`,
+    `Write what is missing, and everything after record ${last.end}, to a separate file, upload that, and remove ${journalOf(file)}.`,
   );
 }
 
 /**
- * Refuses to upload a file of interactions from its beginning if an earlier upload of it was interrupted: what that one
- * stored would be stored a second time.
+ * Refuses to upload an interactions file from the start if an earlier upload was interrupted, because the interactions that
+ * the earlier upload stored would be stored twice.
  */
 export async function refuseRepeat(file: string): Promise<void> {
   const text = await readFile(journalOf(file), 'utf8').catch(() => '');
@@ -235,7 +241,7 @@ function refuseOthers(file: string, head: Head, now: Circumstances): void {
   const advice = 'or upload it again without --resume';
   if (head.service !== now.service)
     throw new UsageError(
-      `The upload of ${file} began at ${head.service}, not at ${now.service}. Go on there, ${advice}.`,
+      `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there, ${advice}.`,
     );
   if (head.keyId !== now.keyId)
     throw new UsageError(

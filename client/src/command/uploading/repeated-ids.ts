@@ -2,25 +2,28 @@ import { resources, type UploadType } from '../../generated/resources.ts';
 import { IdSet } from '../../uploading/id-set.ts';
 import { grouped, warn } from '../terminal/terminal.ts';
 
-/** The most ids of a type that are compared: they take 150 MB of memory. */
+/** The maximum number of ids compared per type. This many ids take 150 MB of memory. */
 const idsMax = 4_000_000;
 
 interface Seen {
   readonly ids: IdSet;
   count: number;
-  /** The files so far. The lines of all are counted through, and a file begins after `linesBefore` of them. */
+  /**
+   * The files read so far. Lines are numbered across all files, and `linesBefore` is the number of lines in the earlier
+   * files.
+   */
   readonly files: { readonly path: string; readonly linesBefore: number }[];
   lastLine: number;
 }
 
 /**
- * Finds ids that several records have. Only the last of them would stay, which often means that the wrong column is the
- * id.
+ * Finds ids that several records share. The service would keep only the last of these records, and a repeated id often means
+ * that the wrong column is used as the id.
  */
 export class RepeatedIds {
   readonly #seen = new Map<UploadType, Seen>();
 
-  /** Where a record with this id came before; undefined if there was none. Lines must come in order. */
+  /** Returns where an earlier record has the same id, or undefined if the id is new. Lines must be passed in order. */
   find(path: string, type: UploadType, line: number, record: Record<string, unknown>): string | undefined {
     const id = record[resources[type].idField];
     if (typeof id !== 'string' || type === 'interactions') return undefined;

@@ -2,7 +2,7 @@ import { grouped, print, printTable, printTitle } from '../terminal/terminal.ts'
 import type { Tally } from './tally.ts';
 import type { FileResult } from './upload-file.ts';
 
-/** Lines shown of each list; --json has more. */
+/** The maximum number of lines shown per list. With --json, more are printed. */
 const shownMax = 10;
 const jsonMax = 1_000;
 
@@ -73,7 +73,7 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
   }
 }
 
-/** Leaves out empty columns: with all of them the table is wider than most terminals. */
+/** Prints a table of the files. Omits empty columns, because a table with all columns is wider than most terminals. */
 function printFiles(results: readonly FileResult[]): Promise<void> {
   const rows = results.map(({ path, type, counts, unsent }) => ({
     File: path,

@@ -2,7 +2,10 @@ import type { UploadType } from '../../generated/resources.ts';
 import type { Warning } from '../../index.ts';
 import { referencedBy } from '../../parsing/values/derived-id.ts';
 
-/** The most distinct reasons, ids and warnings that are counted; others are only in the files of failed records. */
+/**
+ * The maximum number of distinct reasons, ids and warnings that are counted. Any others appear only in the files of failed
+ * records.
+ */
 const distinctMax = 10_000;
 
 export interface Problem {
@@ -20,12 +23,12 @@ export interface Reason extends Problem {
 export interface MissingId {
   readonly type: UploadType;
   readonly id: string;
-  /** What the file has instead of the id, if the id was derived from it. */
+  /** The key in the file, or null if the id was not derived from a key. */
   readonly key: string | null;
   count: number;
 }
 
-/** Counts the reasons of failed records for the summary. */
+/** Counts the reasons for failed records, for the summary. */
 export class Tally {
   readonly #reasons = new Map<string, Reason>();
   readonly #missing = new Map<string, MissingId>();

@@ -16,17 +16,20 @@ import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from
 import { hashOf, type Journal, type JournalState } from './journal.ts';
 import type { Tally } from './tally.ts';
 
-/** Below the service's limits: requests under way have to fit in memory, and a resumed upload sends them again. */
+/**
+ * These limits are lower than the service's, because pending requests have to fit in memory and a resumed upload sends them
+ * again.
+ */
 const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
 
 export interface FileResult {
   readonly path: string;
   readonly type: UploadType;
   readonly counts: Counts;
-  /** Records that were not sent because they could not be read or converted. */
+  /** The number of records that were not sent because they could not be read or converted. */
   readonly unsent: number;
   readonly failedFiles: readonly string[];
-  /** Why the file cannot be read to its end; everything before that point is uploaded. */
+  /** The reason why the file could not be read to its end. Everything before that point is uploaded. */
   readonly broken?: FileError | undefined;
 }
 
@@ -36,15 +39,18 @@ export interface Run {
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
-  /** What became of the current file, in this run or an earlier one. */
+  /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
-  /** How often records of the current file were sent without a refusal of the key. */
+  /** The number of attempts to send the current file's records, not counting attempts refused because of the key. */
   unrefused: number;
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
 
-/** Uploads one file, whose reader skips the records that are done. Each answered request is written to the journal. */
+/**
+ * Uploads one file. The file's reader skips the records that are already done, and each answered request is written to the
+ * journal.
+ */
 export async function uploadFile(
   run: Run,
   file: OpenedFile,
@@ -55,7 +61,7 @@ export async function uploadFile(
   let state: JournalState = { ...before, end: undefined, sha256: undefined };
   if (file.ignoredColumns.length > 0) {
     warn(
-      `${path}: these columns are no fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
+      `${path}: these columns are not fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
     );
   }
   const failedFile = new FailedFile(file, state.failedFiles, run.isDryRun);
@@ -66,7 +72,7 @@ export async function uploadFile(
   };
   const reading: Reading = { show, broken: undefined };
   const cutter = new RequestCutter<undefined>(type, { first: state.done, ...perRequest });
-  // Records may be sent again at any time, because they have ids.
+  // Only interactions need a journal of sent requests, because records with ids can be sent again at any time.
   const sentJournal = type === 'interactions' ? journal : undefined;
   const cuts = cutsOf(file, cutter, run, reading, sentJournal);
   const onSend = (answer: Promise<unknown>) => {
@@ -125,7 +131,10 @@ interface Reading {
   broken: FileError | undefined;
 }
 
-/** In the order of the file, because a resumed upload skips by the number of records that are done. */
+/**
+ * Yields requests in file order. A resumed upload relies on this order, because it skips records from the start of the file
+ * until it reaches the first one that is not done.
+ */
 async function* cutsOf(
   file: OpenedFile,
   cutter: RequestCutter<undefined>,
@@ -159,7 +168,7 @@ async function* cutsOf(
       }
     }
   } catch (error) {
-    // The records read so far are uploaded; the error is reported when they are answered.
+    // Upload the records read so far, and report the error once those records are answered.
     if (!(error instanceof FileError)) throw error;
     reading.broken = error;
   }

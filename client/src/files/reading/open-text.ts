@@ -7,19 +7,22 @@ import { FileError } from '../../parsing/file-error.ts';
 import { TextBytes } from '../../parsing/text/text-bytes.ts';
 import { decodePieces, type TextSource } from '../../parsing/text/text-source.ts';
 
-/** Larger chunks outlive the young generation: at 256 KiB reading takes twice the memory and a third more CPU. */
+/**
+ * The number of bytes per read. Larger chunks outlive the young generation: with 256 KiB, reading takes twice as much memory
+ * and a third more CPU time.
+ */
 const readBytes = 32_768;
 
-/** The text of a file as it arrives, decompressed. */
+/** A file's decompressed text, which is read in chunks. */
 export interface OpenedText extends TextSource {
-  /** Its size on disk; undefined for standard input. */
+  /** The file size on disk, or undefined for standard input. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** For a text that is not read to its end. */
+  /** Closes the text if it was not read to its end. */
   close(): Promise<void>;
 }
 
-/** Opens a file, or standard input for a hyphen. The compression is detected by the first bytes. */
+/** Opens a file, or standard input if the path is `-`. Detects the compression from the first bytes. */
 export async function openText(path: string, encoding?: string): Promise<OpenedText> {
   const text = new TextBytes(encoding);
   const bytes = path === '-' ? undefined : await sizeOf(path);
@@ -41,9 +44,9 @@ export async function openText(path: string, encoding?: string): Promise<OpenedT
 export async function sizeOf(path: string): Promise<number> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') throw new FileError('there is no such file; check its name and folder');
-    throw new FileError(`it cannot be read (${error.code}); check who may read it`);
+    throw new FileError(`it cannot be read (${error.code}); check that you may read it`);
   });
-  if (stats.isDirectory()) throw new FileError('it is a folder; name the files in it');
+  if (stats.isDirectory()) throw new FileError('it is a folder; specify the files in it');
   return stats.size;
 }
 
@@ -63,14 +66,12 @@ function decompressorOf(first: Buffer): Transform | undefined {
   return undefined;
 }
 
-/**
- * Yields everything that comes out of a decompressor: a piped stream would drop its buffer if the data is cut short.
- */
+/** Yields everything that the decompressor produces. A piped stream would drop its buffer if the data were truncated. */
 async function* decompressed(source: Readable, decompress: Transform): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
   decompress.on('data', (piece: Buffer) => pieces.push(piece));
   const failed = once(decompress, 'error').then(([error]) => Promise.reject(error));
-  // Avoids an unhandled rejection; `feed` reports the error.
+  // Avoid an unhandled rejection. `feed` reports the error.
   failed.catch(() => {});
   const feed = async (give: (done: () => void) => void) => {
     const error: unknown = await Promise.race([new Promise<void>(give), failed]).catch((reason) => reason);
@@ -98,6 +99,6 @@ function explain(error: NodeJS.ErrnoException): never {
       `it cannot be decompressed (${error.message}); it may be cut short, so copy it again`,
     );
   throw new FileError(
-    `it cannot be read (${error.message}); check that it is still there and who may read it`,
+    `it cannot be read (${error.message}); check that it still exists and that you may read it`,
   );
 }

@@ -7,7 +7,8 @@ import { formatOf, typeOf } from '../find-files.ts';
 import { openText } from './open-text.ts';
 
 /**
- * Opens a file, or standard input for a hyphen, and reads its header. Throws a `FileError` that begins with the path.
+ * Opens a file, or standard input if the path is `-`, and reads its header. Throws a `FileError` whose message starts with
+ * the path.
  */
 export async function openFile(path: string, options: FileOptions): Promise<OpenedFile> {
   try {
@@ -31,7 +32,7 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   return { ...records, path, bytes, bytesRead, close, chunks };
 }
 
-/** Opens a file with columns that is not a text. */
+/** Opens a spreadsheet or Parquet file. */
 async function openedTable(
   path: string,
   type: UploadType,
@@ -40,7 +41,7 @@ async function openedTable(
 ): Promise<OpenedFile> {
   if (/\.(gz|zst)$/i.test(path))
     throw new FileError(`a ${format} file is compressed already; unpack the file first`);
-  // Loaded on demand: the decompressors of Parquet take a tenth of a second to start.
+  // These modules are imported on demand, because the Parquet decompressors take a tenth of a second to start.
   const { plan, chunks, ...opened } =
     format === 'parquet'
       ? await (await import('./read-parquet.ts')).openParquet(path, type, options)

@@ -37,7 +37,7 @@ async function readRange(handle: FileHandle, start: number, end: number): Promis
   const bytes = new Uint8Array(end - start);
   for (let done = 0; done < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, done, bytes.length - done, start + done);
-    if (bytesRead === 0) throw new FileError('it ends in the middle; write it again');
+    if (bytesRead === 0) throw new FileError('it is cut off; write it again');
     done += bytesRead;
   }
   return bytes.buffer;

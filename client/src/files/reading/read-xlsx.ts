@@ -4,7 +4,7 @@ import type { FileOptions, OpenedTable } from '../../parsing/opened-file.ts';
 import { cellReading, checkSheetSize, explainSheet, openSheet } from '../../parsing/tables/sheet.ts';
 import { sizeOf } from './open-text.ts';
 
-/** Reads the first sheet. */
+/** Opens a spreadsheet's first sheet. */
 export async function openXlsx(path: string, type: UploadType, options: FileOptions): Promise<OpenedTable> {
   const bytes = await sizeOf(path);
   checkSheetSize(bytes);

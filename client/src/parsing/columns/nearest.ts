@@ -1,11 +1,11 @@
-/** The most similar candidate, if it is similar enough: probably what was meant. */
+/** Returns the most similar candidate, or undefined if even that one is too different to be a typo. */
 export function nearest(name: string, candidates: readonly string[], changesMax: number): string | undefined {
   const distances = candidates.map((each) => ({ each, distance: editDistance(name, each) }));
   const [best] = distances.sort((a, b) => a.distance - b.distance);
   return best !== undefined && best.distance <= changesMax ? best.each : undefined;
 }
 
-/** The Levenshtein distance. */
+/** Returns the Levenshtein distance between two strings. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let at = 1; at <= one.length; at++) {

@@ -12,21 +12,21 @@ import { deriveId, deriveItem, referenceFieldsOf } from '../values/derived-id.ts
 import { otherProblemsOf } from '../values/other-problems.ts';
 import { suggestField } from './suggest-field.ts';
 
-/** The last column of a file of failed records; ignored when that file is uploaded again. */
+/** The last column in a file of failed records. It is ignored when that file is uploaded again. */
 export const reasonColumn = 'failed_reason';
 
 export interface PlanOptions extends ConvertOptions {
-  /** Column to field; an empty field leaves the column out. */
+  /** Maps columns to fields. A column that is mapped to an empty field is skipped. */
   readonly map?: Readonly<Record<string, string>> | undefined;
-  /** Only the header is wanted, whatever its columns are. */
+  /** Reads only the header, and accepts any columns. */
   readonly isHeaderOnly?: boolean | undefined;
-  /** The cells are wanted as they are, under the names of their columns, before anything is known of their type. */
+  /** Returns the cells unchanged, keyed by column name, for a preview before the type is known. */
   readonly isPreview?: boolean | undefined;
 }
 
 export interface Column {
   readonly index: number;
-  /** The name in the header. */
+  /** The column name in the header. */
   readonly column: string;
   readonly field: string;
   readonly convert: Convert | undefined;
@@ -37,33 +37,33 @@ interface Key {
   readonly field: string;
   readonly columns: readonly number[];
   readonly names: readonly string[];
-  /** The columns' names, for messages. */
+  /** The column names, for use in messages. */
   readonly name: string;
 }
 
 export interface ColumnPlan {
   readonly columns: readonly Column[];
-  /** The columns of the record's key; undefined if the id has its own column. */
+  /** The columns that make up the record's key, or undefined if the file has an id column. */
   readonly key: Key | undefined;
-  /** Whether the id of an interaction's item is derived from its key. */
+  /** Whether the id of an interaction's item is derived from a key. */
   readonly derivesItem: boolean;
-  /** The fields whose ids are derived and refer to other records. */
+  /** The fields that refer to other records and whose ids are derived. */
   readonly references: readonly string[];
-  /** What else is wrong with a row of which a cell cannot be converted. */
+  /** Finds further problems in a row with a cell that cannot be converted. */
   otherProblems(record: Record<string, unknown>, known: readonly Problem[]): readonly Problem[];
-  /** Columns that are neither a field of the type nor similar to one. */
+  /** The columns whose names neither match a field of the type nor resemble one. */
   readonly ignored: readonly string[];
 }
 
 export interface Problem extends CellProblem {
-  /** The column's name in the header; null if the row as a whole is wrong. */
+  /** The column name in the header, or null if the problem concerns the whole row. */
   readonly column: string | null;
   readonly field: string | null;
 }
 
 /**
- * Assigns columns to fields. Throws if a header nearly matches, or if a required field has no column. One mapping
- * serves all files of an upload, so it may name columns and fields of other files.
+ * Assigns columns to fields. Throws if a header is similar but not equal to a field's name, or if a required field has no
+ * column. All of an upload's files share one mapping, so the mapping may contain columns and fields from other files.
  */
 export function planColumns(type: UploadType, header: readonly string[], options: PlanOptions): ColumnPlan {
   if (options.isHeaderOnly || options.isPreview)
@@ -110,7 +110,7 @@ export function planColumns(type: UploadType, header: readonly string[], options
   }
   if (columns.size === 0 && complaints.length === 0 && header.some(isValue))
     throw new FileError(
-      `its first line has values where the names of the columns should be; put them before it, such as ${required.join(',')}`,
+      `its first line contains values instead of column names; insert a line with the names, such as ${required.join(',')}`,
     );
   complaints.push(
     ...required.filter((field) => !taken.has(field)).map((field) => complainAboutRequired(type, field)),
@@ -143,14 +143,14 @@ function othersOf(type: UploadType, columns: ReadonlyMap<string, Column>): Colum
     }));
 }
 
-/** Whether it cannot be the name of a column: a UUID, a number or a date. */
+/** Returns whether the cell is a value (a UUID, a number or a date) rather than a column name. */
 function isValue(cell: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-|^\d+([.,]\d+)*$|^\d{4}-\d\d-\d\d/i.test(cell);
 }
 
 /**
- * The columns of the record's key; undefined if ids are not derived, or the type has none. If a file has none of the
- * columns of --id-from, as others do, its id column is its key.
+ * Returns the columns that make up the record's key, or undefined if ids are not derived or the type has no id. If a file
+ * has none of the columns in --id-from, which may be meant for other files, the file's id column is its key.
  */
 function keyColumns(
   type: UploadType,
@@ -166,19 +166,21 @@ function keyColumns(
   const idColumn = header.find((column) => fieldOf(column) === idField);
   if (missing.length === idFrom.length && idColumn !== undefined) return [idColumn];
   const names = (columns: readonly string[]) => columns.map((name) => `"${name}"`).join(', ');
-  complaints.push(`--id-from names ${names(missing)}, but the header has only ${names(header)}; name others`);
+  complaints.push(
+    `--id-from refers to ${names(missing)}, but the header only has ${names(header)}; use other columns`,
+  );
   return idFrom;
 }
 
 function complainAboutTwo(field: string, first: string | undefined, second: string): string {
-  return `the columns "${first}" and "${second}" are both ${field}; leave one out with --map '${second}='`;
+  return `the columns "${first}" and "${second}" both match ${field}; leave one out with --map '${second}='`;
 }
 
 function complainAboutRequired(type: UploadType, field: string): string {
-  const what = `no column is ${field}, which every record of ${type} needs`;
+  const what = `no column matches ${field}, which ${type} require`;
   return field === resources[type].idField
-    ? `${what}; name its column with --map 'column=${field}', or derive it with --id-from if the export has no UUIDs`
-    : `${what}; name its column with --map 'column=${field}'`;
+    ? `${what}; specify its column with --map 'column=${field}', or derive it with --id-from if the export has no UUIDs`
+    : `${what}; specify its column with --map 'column=${field}'`;
 }
 
 function complainAboutMap(type: UploadType, column: string, field: string): string[] {
@@ -188,10 +190,10 @@ function complainAboutMap(type: UploadType, column: string, field: string): stri
     meant === undefined
       ? `; its fields are ${Object.keys(schemas[type].properties).join(', ')}`
       : `; did you mean ${meant}?`;
-  return [`--map '${column}=${field}' cannot be followed: ${field} is not a field of ${type}${hint}`];
+  return [`--map '${column}=${field}' is not possible: ${field} is not a field of ${type}${hint}`];
 }
 
-/** The keys from which the references in a row are derived; undefined if they are not. */
+/** Returns the keys from which a row's references are derived, or undefined if references are not derived. */
 export function keysOf({ columns, references }: ColumnPlan, cells: readonly string[]) {
   if (references.length === 0) return undefined;
   const keys = columns.filter(({ field }) => references.includes(field));
@@ -206,12 +208,13 @@ export const emptyKey: CellProblem = {
 /** A row that could not be converted to a record. */
 export interface Unconverted {
   readonly problems: readonly Problem[];
-  /** The record with the original text of cells that could not be converted, to be corrected. */
+  /** The record, with the original text of the cells that could not be converted, so that it can be corrected. */
   readonly record: Record<string, Scalar>;
 }
 
 /**
- * Converts a row to a record, or says what is wrong with it. Empty cells are left out: the service stores them as null.
+ * Converts a row to a record, or reports its problems. Empty cells are omitted, because the service stores missing fields as
+ * null.
  */
 export function convertRow(
   { columns, key, derivesItem, otherProblems }: ColumnPlan,

@@ -8,7 +8,10 @@ import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-c
 type Json = Record<string, unknown>;
 export type ObjectConverter = (record: Json) => Json | readonly Problem[];
 
-/** The keys from which the references of an object are derived; undefined if they are not. */
+/**
+ * Returns a function that finds the keys from which an object's references are derived. Returns undefined if references are
+ * not derived.
+ */
 export function objectKeysOf(type: UploadType, { map = {}, idFrom }: PlanOptions) {
   const columnOf = (field: string) => Object.keys(map).find((column) => map[column] === field) ?? field;
   const columns = referenceFieldsOf(type).map((field) => [field, columnOf(field)] as const);
@@ -17,7 +20,10 @@ export function objectKeysOf(type: UploadType, { map = {}, idFrom }: PlanOptions
     Object.fromEntries(columns.map(([field, column]) => [field, String(sent[column] ?? '').trim()]));
 }
 
-/** Converts the objects of a JSON file to records. They are sent unchanged except for what an option asks for. */
+/**
+ * Returns a function that converts a JSON file's objects to records. Objects are sent unchanged unless an option requires a
+ * conversion.
+ */
 export function objectConverter(type: UploadType, options: PlanOptions): ObjectConverter {
   const { map = {}, idFrom } = options;
   const fields = new Map(Object.entries(map));
@@ -27,7 +33,8 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
     const convert = jsonConverterOf(field, schema, options);
     if (convert !== undefined) converters.set(field, convert);
   }
-  // Keys are often numbers in JSON; everything else that an option converts is a string.
+  // Returns whether the value is a numeric key, which is common in JSON. All other values that an option converts are
+  // strings.
   const isKey = (value: unknown, field: string) =>
     typeof value === 'number' && schemas[type].properties[field]?.format === 'uuid';
   const isPlain = fields.size === 1 && converters.size === 0;

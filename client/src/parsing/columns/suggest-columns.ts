@@ -6,7 +6,9 @@ import { suggestField } from './suggest-field.ts';
 
 type Mapping = Readonly<Record<string, string>>;
 
-/** Each column with the field that its name suggests, '' if it suggests none. Those in `known` keep their field. */
+/**
+ * Maps each column to the field that its name suggests, or to '' if it suggests none. Columns in `known` keep their field.
+ */
 export function suggestColumns(type: UploadType, header: readonly string[], known: Mapping = {}): Mapping {
   const isField = (name: string) => Object.hasOwn(schemas[type].properties, name);
   const taken = new Set([...header.filter(isField), ...Object.values(known)]);
@@ -19,7 +21,10 @@ export function suggestColumns(type: UploadType, header: readonly string[], know
   return columns;
 }
 
-/** The type that the file's name says, or else the type whose required fields all have a column. */
+/**
+ * Returns the type that the file name suggests. If the name suggests none, returns a type whose required fields all have a
+ * column.
+ */
 export function suggestType(fileName: string, header: readonly string[]): UploadType | undefined {
   try {
     return typeOfName(fileName);
@@ -29,7 +34,7 @@ export function suggestType(fileName: string, header: readonly string[]): Upload
   const fitting = uploadTypes.flatMap((type) => {
     const found = Object.values(suggestColumns(type, header)).filter((field) => field !== '');
     const isComplete = schemas[type].required.every((field) => found.includes(field));
-    // A header of shops also fits types that need fewer fields; the type of the first id wins.
+    // A header may match several types equally well, so prefer the type whose id column comes first.
     const idAt = header.findIndex((column) => suggestColumns(type, [column])[column] === idFieldOf(type));
     return isComplete ? [{ type, found: found.length, idAt: idAt < 0 ? header.length : idAt }] : [];
   });

@@ -2,7 +2,7 @@ import { resources, type UploadType } from '../../generated/resources.ts';
 import { schemas } from '../../generated/schemas.ts';
 import { nearest } from './nearest.ts';
 
-/** The field that a column's name resembles, without those that already have a column. */
+/** Returns the field that a column name resembles, ignoring fields that already have a column. */
 export function suggestField(
   column: string,
   type: UploadType,
@@ -18,7 +18,7 @@ export function suggestField(
   return free.find((field) => lettersOf(field) === best);
 }
 
-/** "Shop ID", shopId and SHOP-ID all become shopid. */
+/** Normalises a name: "Shop ID", shopId and SHOP-ID all become shopid. */
 function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }

@@ -6,10 +6,10 @@ import { FileError } from '../file-error.ts';
 const windowBytes = 262_144;
 const headerBytes = 16_384;
 const headerBytesMax = 1_048_576;
-/** A page usually has 1 MiB. It is the smallest unit that can be decompressed. */
+/** The maximum size of a page, which is the smallest unit that can be decompressed. A page is usually 1 MiB. */
 const pageBytesMax = 64 * 1_048_576;
 
-/** Where the bytes of a Parquet file come from, which is read from its end. */
+/** Random access to a Parquet file's bytes, which is needed because the metadata is at the end. */
 export interface ParquetBytes {
   readonly byteLength: number;
   slice(start: number, end?: number): Promise<ArrayBuffer>;
@@ -17,8 +17,8 @@ export interface ParquetBytes {
 }
 
 /**
- * Reads one column of a row group page by page. hyparquet itself reads whole columns: a row group of a million
- * transactions took 520 MB with it; this takes a page of each column.
+ * Reads one column of a row group page by page. hyparquet itself reads whole columns and needed 520 MB for a row group of a
+ * million transactions. This class keeps only one page per column in memory.
  */
 export class ParquetColumn {
   readonly #bytes: ParquetBytes;
@@ -35,7 +35,7 @@ export class ParquetColumn {
     const { element } = path[path.length - 1] as SchemaTree;
     const { type, codec, path_in_schema: pathInSchema } = data;
     const scale = scaleOf(element);
-    // hyparquet makes a decimal a number, which has fewer digits; without the type it leaves the digits as they are.
+    // hyparquet converts a decimal to a number, which loses digits. Without the type, it leaves the digits unchanged.
     const { converted_type: _, logical_type: __, ...plain } = element;
     const decoded = scale === undefined ? element : plain;
     const decoding = { element: decoded, utf8: scale === undefined, schemaPath: [...path] };
@@ -47,7 +47,7 @@ export class ParquetColumn {
     this.#end = this.#windowStart + Number(data.total_compressed_size);
   }
 
-  /** The next values as text; '' for null. */
+  /** Returns the next values as text. A null becomes ''. */
   async take(count: number): Promise<string[]> {
     const texts: string[] = [];
     while (texts.length < count) {
@@ -71,7 +71,7 @@ export class ParquetColumn {
     this.#at = header.type === 'DICTIONARY_PAGE' ? this.#values.length : 0;
   }
 
-  /** The length of a header is known only after it is parsed. */
+  /** Reads the next page header, whose length is known only after it is parsed. */
   async #nextHeader() {
     await this.#ensure(headerBytes);
     const { offset } = this.#reader;
@@ -84,11 +84,11 @@ export class ParquetColumn {
     }
   }
 
-  /** Makes sure that the window has this many more bytes, or the rest of the column. */
+  /** Makes sure that the window has at least this many more bytes, or the rest of the column. */
   async #ensure(bytes: number): Promise<void> {
     const { view, offset } = this.#reader;
     const from = this.#windowStart + offset;
-    if (from >= this.#end) throw new FileError('it ends in the middle; write it again');
+    if (from >= this.#end) throw new FileError('it is cut off; write it again');
     if (view.byteLength - offset >= Math.min(bytes, this.#end - from)) return;
     const to = Math.min(from + Math.max(bytes, windowBytes), this.#end);
     this.#reader = { view: new DataView(await this.#bytes.slice(from, to)), offset: 0 };
@@ -96,7 +96,7 @@ export class ParquetColumn {
   }
 }
 
-/** The digits after the point of a decimal; undefined for other types. */
+/** Returns a decimal's scale, or undefined for other types. */
 export function scaleOf({ converted_type, logical_type, scale }: SchemaTree['element']): number | undefined {
   if (logical_type?.type === 'DECIMAL') return logical_type.scale;
   return converted_type === 'DECIMAL' ? (scale ?? 0) : undefined;
@@ -130,7 +130,7 @@ const parsers: ParquetParsers = {
   dateFromDays: (days) => new Date(days * 86_400_000).toISOString().slice(0, 10),
 };
 
-/** JavaScript's dates have milliseconds; the service keeps microseconds. */
+/** Formats microseconds as ISO 8601. JavaScript dates have only milliseconds, but the service stores microseconds. */
 function isoOfMicroseconds(us: bigint): string {
   const part = ((us % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = new Date(Number((us - part) / 1_000n)).toISOString().slice(0, 19);

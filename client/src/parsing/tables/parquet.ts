@@ -7,7 +7,7 @@ import { type ParquetBytes, ParquetColumn, scaleOf } from './parquet-column.ts';
 
 const rowsPerChunk = 500;
 
-/** Reads and checks the schema; `chunks` reads the rows, from ranges of the file. */
+/** Reads and checks the schema. After that, `chunks` reads the rows range by range. */
 export async function openParquetBytes(
   file: ParquetBytes,
   type: UploadType,
@@ -39,7 +39,7 @@ function explain(error: Error): never {
   throw new FileError(`it cannot be read as Parquet (${error.message}); write it again`);
 }
 
-/** Parquet numbers have no decimal comma, even if the text columns do. */
+/** Plans the columns. Parquet's own numbers never have a decimal comma, even if numbers in the file's text columns do. */
 function planParquet(
   type: UploadType,
   metadata: FileMetaData,

@@ -4,7 +4,10 @@ import { FileError } from '../file-error.ts';
 import type { FileFailure, FileOptions, FileRecord, OpenedTable } from '../opened-file.ts';
 
 const rowsPerChunk = 500;
-/** A sheet is read whole: this many bytes hold some 200,000 rows, which take 600 MB of memory. */
+/**
+ * The maximum size of a file, because a sheet is read into memory. A file of this size has about 200,000 rows, which take
+ * 600 MB.
+ */
 const bytesMax = 10 * 1_048_576;
 
 export type SheetRow = readonly unknown[];
@@ -16,14 +19,14 @@ export function checkSheetSize(bytes: number): void {
     );
 }
 
-/** How the library that unpacks spreadsheets is to read cells. */
+/** Returns the settings with which the spreadsheet library converts cells. */
 export function cellReading({ decimalComma }: FileOptions) {
-  // A number is written with a point in the file, whatever the sheet shows.
+  // Numbers are stored with a decimal point, no matter how the spreadsheet displays them.
   const parseNumber = (text: string) => (decimalComma ? text.replace('.', ',') : text);
   return { parseNumber, trim: false };
 }
 
-/** Reads the rows of a sheet, whose first row that is not empty is the header. */
+/** Reads a sheet's rows. The first non-empty row is the header. */
 export function openSheet(
   rows: readonly SheetRow[],
   bytes: number,
@@ -80,7 +83,10 @@ function textOf(cell: unknown): string {
   return cell instanceof Date ? isoOf(cell) : String(cell);
 }
 
-/** A spreadsheet keeps a time as a fraction of a day, so that a whole second may be a little less. */
+/**
+ * Formats a date as ISO 8601. A spreadsheet stores a time as a fraction of a day, so a whole second may come out slightly
+ * too low.
+ */
 function isoOf(date: Date): string {
   const ms = date.getTime();
   return new Date(ms % 1_000 === 999 ? ms + 1 : ms).toISOString();

@@ -1,6 +1,6 @@
 import { reasonColumn } from '../columns/plan-columns.ts';
 
-/** Why a record failed, as the last column or member of a file of failed records. */
+/** Returns the reason why a record failed, for the last column or property in a file of failed records. */
 export function reasonOf(
   problems: readonly { readonly column: string | null; readonly message: string }[],
 ): string {
@@ -9,7 +9,7 @@ export function reasonOf(
     .join('; ');
 }
 
-/** The lines of a CSV of failed records: the columns of the file they came from, and the reason as the last. */
+/** Builds the lines of a CSV file with failed records. Each line has the original columns, then the reason. */
 export class FailedCsv {
   readonly #header: readonly string[];
   readonly #separator: string;
@@ -32,9 +32,9 @@ export class FailedCsv {
     return `${quoted.join(this.#separator)}\n`;
   }
 
-  /** A file of failed records that failed again already has a reason. */
+  /** Removes the reason that a row already has if it comes from a file of failed records. */
   #without(cells: readonly string[]): readonly string[] {
-    // A row may end in empty cells without a column.
+    // A row may end with empty cells that have no column.
     const padded = Array.from({ length: this.#header.length }, (_, at) => cells[at] ?? '');
     padded.push(...cells.slice(this.#header.length).filter((cell) => cell !== ''));
     return this.#reasonAt < 0 ? padded : padded.toSpliced(this.#reasonAt, 1);

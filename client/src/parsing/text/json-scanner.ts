@@ -1,6 +1,6 @@
 import { FileError, PlacedError } from '../file-error.ts';
 
-/** A larger record is a mistake: the service takes 64 KiB. */
+/** A record longer than this must be a mistake, because the service accepts at most 64 KiB. */
 export const recordCharactersMax = 1_048_576;
 
 const quote = 0x22;
@@ -13,8 +13,9 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
 /**
- * Finds the records of a JSON array, or of the `records` array of an object, as the text arrives. It follows only
- * brackets and strings; `JSON.parse` reads each record by itself, so that a bad one does not end the file.
+ * Finds the records in a JSON array, or in the `records` array of an object, as the text arrives. The scanner only tracks
+ * brackets and strings. `JSON.parse` reads each record separately, so that one bad record does not make the whole file
+ * unreadable.
  */
 export class JsonScanner {
   #state: 'start' | 'member' | 'item' | 'end' = 'start';
@@ -24,7 +25,7 @@ export class JsonScanner {
   #count = 0;
   #rest = '';
 
-  /** Appends the text of each complete record to `found`. */
+  /** Appends the text of each completed record to `found`. */
   push(text: string, isLast: boolean, found: string[]): void {
     const all = this.#rest + text;
     let at = 0;
@@ -42,7 +43,7 @@ export class JsonScanner {
       throw this.#error('is cut off; the file ends in the middle');
   }
 
-  /** Reads the next token or value and returns where it ends, or -1 if it is incomplete. */
+  /** Reads the next token or value. Returns the position after it, or -1 if it is incomplete. */
   #step(all: string, at: number, isLast: boolean, found: string[]): number {
     const code = all.charCodeAt(at);
     if (this.#state === 'start') return this.#begin(code, at);
@@ -83,7 +84,7 @@ export class JsonScanner {
       );
     if (all.slice(at, keyEnd) !== '"records"') return endOfValue(all, valueAt, isLast);
     if (all.charCodeAt(valueAt) !== openBracket)
-      throw new FileError('its "records" is no array; put the records into [ ]');
+      throw new FileError('its "records" is not an array; put the records into [ ]');
     this.#hasRecords = true;
     this.#state = 'item';
     return valueAt + 1;
@@ -95,7 +96,7 @@ export class JsonScanner {
       return at + 1;
     }
     if (this.#isAfterValue !== (code === comma))
-      throw this.#error(code === comma ? 'has a comma too many before it' : 'has no comma before it');
+      throw this.#error(code === comma ? 'has an extra comma before it' : 'has no comma before it');
     if (code === comma) {
       this.#isAfterValue = false;
       return at + 1;
@@ -120,7 +121,7 @@ function skipSpace(all: string, from: number): number {
   return at;
 }
 
-/** The end of the value at `from`, or -1 if it is incomplete. */
+/** Returns the end of the value at `from`, or -1 if the value is incomplete. */
 function endOfValue(all: string, from: number, isLast: boolean): number {
   let depth = 0;
   for (let at = from; at < all.length; at++) {
@@ -139,7 +140,7 @@ function endOfValue(all: string, from: number, isLast: boolean): number {
   return depth === 0 && isLast ? all.length : -1;
 }
 
-/** The index of the closing quote: one with an even number of backslashes before it. */
+/** Returns the index of the closing quote, which is the first one with an even number of backslashes before it. */
 function endOfString(all: string, from: number): number {
   for (let at = all.indexOf('"', from); at >= 0; at = all.indexOf('"', at + 1)) {
     let before = at - 1;

@@ -17,7 +17,7 @@ export interface OpenedCsv extends CsvForm {
 
 const headerCharactersMax = 65_536;
 
-/** Reads and checks the header; `chunks` reads the rows. */
+/** Reads and checks the header. After that, `chunks` reads the rows. */
 export async function openCsv(text: TextSource, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
   let start = '';
   let piece: string | undefined = '';
@@ -72,7 +72,7 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
   for (let at = from; at < rows.length; at++) {
     const { line, cells, malformed } = rows[at] as CsvRow;
     if (malformed !== undefined && malformed !== notUtf8) {
-      // It is unknown which cell is which field.
+      // The cells cannot be assigned to fields, so the problem has no column.
       const problem = { column: null, field: null, code: 'malformed_row', message: malformed };
       failures.push({ line, cells, record: cells.join(separator), problems: [problem] });
       continue;

@@ -6,7 +6,7 @@ import { notUtf8, replacement } from './csv-parser.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
 import type { TextSource } from './text-source.ts';
 
-/** One record per line. */
+/** Reads one record per line. */
 export async function* readNdjson(
   text: TextSource,
   type: UploadType,
@@ -35,9 +35,9 @@ export async function* readNdjson(
   }
 }
 
-const tooLarge = `is longer than ${recordCharactersMax} characters; check that each record is on a line of its own`;
+const tooLarge = `is longer than ${recordCharactersMax} characters; check that each record is on its own line`;
 
-/** An array of records, or an object with a `records` array. */
+/** Reads an array of records, or an object with a `records` array. */
 export async function* readJsonArray(
   text: TextSource,
   type: UploadType,
@@ -53,7 +53,7 @@ export async function* readJsonArray(
     try {
       scanner.push(piece ?? '', piece === undefined, found);
     } catch (error) {
-      // The records before the point where the document breaks off are still used.
+      // Records that come before the syntax error are still used.
       if (!(error instanceof FileError)) throw error;
       broken = error;
     }
@@ -94,7 +94,7 @@ class JsonReader {
       return;
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      this.#add(line, 'not_an_object', 'must be a JSON object of the fields of its type', text);
+      this.#add(line, 'not_an_object', 'must be a JSON object with the fields of its type', text);
       return;
     }
     const converted = this.#convert(value as Record<string, unknown>);
@@ -107,7 +107,7 @@ class JsonReader {
       });
   }
 
-  /** Reports a record whose text cannot be kept. */
+  /** Reports a failed record whose text is not kept. */
   fail(line: number, code: string, message: string): void {
     if (this.#toSkip > 0) this.#toSkip--;
     else this.#add(line, code, message, undefined);

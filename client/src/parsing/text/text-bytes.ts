@@ -1,23 +1,23 @@
 import { FileError } from '../file-error.ts';
 
-/** What spreadsheet programs write in Western Europe and America if nobody asks for UTF-8. */
+/** The default encoding of spreadsheet programs in Western Europe and the Americas. */
 const fallback = 'windows-1252';
 
-/** The bytes that mean nothing in windows-1252. */
+/** Matches the code points that windows-1252 leaves undefined. */
 const undefinedBytes = /[\u0081\u008d\u008f\u0090\u009d]/;
 
 /**
- * Decodes the bytes of a file as they arrive. A file in an encoding that nobody named is UTF-8 or begins with a byte
- * order mark; if its first character beyond ASCII is neither, it is taken for windows-1252. In UTF-8 with some bad bytes
- * these become U+FFFD, and the rows that have them fail.
+ * Decodes a file's bytes as they arrive. Unless the caller specifies an encoding, a file is UTF-8 or starts with a byte
+ * order mark. If its first non-ASCII character is not valid UTF-8, the file is read as windows-1252. In a UTF-8 file,
+ * invalid bytes that come later become U+FFFD, and their rows fail.
  */
 export class TextBytes {
-  /** The encoding, if it was detected and is not UTF-8. */
+  /** The detected encoding, if it is not UTF-8. */
   detected: string | undefined;
   #decoder: TextDecoder;
   #isDecided: boolean;
   #isFirst = true;
-  /** The start of a character that may be UTF-8 or not. */
+  /** The bytes of an incomplete character, which may or may not be UTF-8. */
   #held: Uint8Array = new Uint8Array(0);
 
   constructor(encoding?: string) {
@@ -39,10 +39,13 @@ export class TextBytes {
     return rest + this.#decoder.decode();
   }
 
-  /** Everything before was ASCII, so no decoder has begun a character. */
+  /**
+   * Decides the encoding if the bytes allow it, and decodes them. All earlier bytes were ASCII, so the decoder cannot be in
+   * the middle of a character.
+   */
   #decide(bytes: Uint8Array, isLast = false): string {
     const found = encodingOf(bytes, isLast);
-    // The only character beyond ASCII may be cut off at the end.
+    // The only non-ASCII character may be cut off at the end of the bytes.
     const end = found === undefined ? bytes.findIndex((byte) => byte > 0x7f) : bytes.length;
     this.#held = bytes.subarray(end);
     if (found !== undefined) this.#use(found);
@@ -56,7 +59,9 @@ export class TextBytes {
   }
 }
 
-/** Four bytes at a time, as far as they are aligned: a file in plain ASCII is looked through to its end. */
+/**
+ * Returns whether all bytes are ASCII. Checks four aligned bytes per step, because plain ASCII files are scanned to the end.
+ */
 function isAscii(bytes: Uint8Array): boolean {
   const words = bytes.byteOffset % 4 === 0 ? bytes.length >> 2 : 0;
   const fours = new Uint32Array(bytes.buffer, words === 0 ? 0 : bytes.byteOffset, words);
@@ -72,7 +77,10 @@ function concat(one: Uint8Array, other: Uint8Array): Uint8Array {
   return both;
 }
 
-/** Windows-1252 if no character beyond ASCII is UTF-8, and all are windows-1252; undefined if there is none yet. */
+/**
+ * Returns windows-1252 if no non-ASCII character is valid UTF-8 and all of them are valid windows-1252, and UTF-8 otherwise.
+ * Returns undefined if there is no non-ASCII character yet.
+ */
 function encodingOf(bytes: Uint8Array, isLast: boolean): string | undefined {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const beyondAscii = decoder.decode(bytes, { stream: !isLast }).match(/[^\0-\x7f]/g);

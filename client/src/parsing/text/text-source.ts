@@ -1,14 +1,17 @@
 import type { TextBytes } from './text-bytes.ts';
 
-/** The text of a file as it arrives. */
+/** A file's text, which is read in chunks. */
 export interface TextSource {
-  /** The next chunk, or undefined at the end. */
+  /** Returns the next chunk, or undefined at the end. */
   next(): Promise<string | undefined>;
-  /** The encoding, if it is not UTF-8 and nobody named it; known once such a byte has been read. */
+  /**
+   * Returns the detected encoding if it is not UTF-8 and was not specified. It is unknown until a non-ASCII byte has been
+   * read.
+   */
   detectedEncoding(): string | undefined;
 }
 
-/** Decodes bytes that arrive in pieces: of a file on disk, or of a `Blob` in a browser. */
+/** Decodes bytes that arrive in pieces, either from a file on disk or from a `Blob` in a browser. */
 export function decodePieces(pieces: Pick<AsyncIterator<Uint8Array>, 'next'>, text: TextBytes): TextSource {
   return {
     detectedEncoding: () => text.detected,

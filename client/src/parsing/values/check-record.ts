@@ -3,7 +3,7 @@ import { type FieldSchema, schemas } from '../../generated/schemas.ts';
 import { type Rule, ruleFinder } from './broken-rule.ts';
 import { formats } from './formats.ts';
 
-/** One bad field of a record, with the code that the service would give. */
+/** One invalid field in a record, with the code that the service would return. */
 export interface FieldProblem {
   readonly field: string | null;
   readonly code: string;
@@ -12,7 +12,7 @@ export interface FieldProblem {
 
 const noProblems: readonly FieldProblem[] = [];
 
-/** The service's checks that need no other record, from the schema in its API description. */
+/** Returns a function that checks a record on its own against the schema in the service's API description. */
 export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
   const { properties, required } = schemas[type];
   const fields = Object.entries(properties).map(([field, schema]) => {
@@ -32,7 +32,7 @@ export function checkerOf(type: UploadType): (record: Record<string, unknown>) =
   };
 }
 
-/** Like the service, reports only the first reason for a field. */
+/** Describes a broken rule. Like the service, the checker reports only the first problem with each field. */
 function explain(rule: Rule, value: unknown, schema: FieldSchema, isRequired: boolean) {
   if (isRequired && (value === undefined || value === null || value === ''))
     return { code: 'required', message: 'is required and must not be null or empty' };
@@ -52,7 +52,7 @@ function reasonOf(rule: Rule, schema: FieldSchema, value: unknown): { code: stri
       return {
         code: 'invalid_format',
         message: namesNoDay(value)
-          ? 'names a day that the calendar does not have; check its year, month and day'
+          ? 'is not a day in the calendar; check its year, month and day'
           : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
       };
     case 'maxLength':
@@ -74,7 +74,7 @@ function reasonOf(rule: Rule, schema: FieldSchema, value: unknown): { code: stri
   }
 }
 
-/** The only field that may be a whole number or a text. */
+/** Describes an invalid event time, the only field that accepts either an integer or a string. */
 function badEventTime(value: unknown): { code: string; message: string } {
   const isOfType = typeof value === 'number' || typeof value === 'string';
   return {
@@ -84,7 +84,7 @@ function badEventTime(value: unknown): { code: string; message: string } {
   };
 }
 
-/** Whether only the day is wrong, such as the 30th of February. */
+/** Returns whether the value is well-formed but the day does not exist, such as 30 February. */
 function namesNoDay(value: unknown): boolean {
   return (
     typeof value === 'string' && /^\d{4}-\d\d-\d\d($|T)/i.test(value) && !formats.date(value.slice(0, 10))
@@ -99,7 +99,7 @@ const typeMessages = [
 
 const formatMessages: Readonly<Record<string, string>> = {
   uuid: 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01; if the export has none, derive them with --id-from',
-  date: 'must be a day of the calendar written as YYYY-MM-DD, such as 2004-02-29',
+  date: 'must be a valid date in the form YYYY-MM-DD, such as 2004-02-29',
   'date-time': 'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z',
 };
 

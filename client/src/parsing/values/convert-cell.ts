@@ -3,11 +3,11 @@ import { type DateReader, dateReader } from './date-format.ts';
 import { deriveId, itemField, namedBy } from './derived-id.ts';
 
 export interface ConvertOptions {
-  /** The format of dates, such as dd/MM/yyyy; ISO 8601 is always read. */
+  /** The date format, such as dd/MM/yyyy. ISO 8601 is always accepted. */
   readonly dateFormat?: string | undefined;
-  /** 1.234,50 instead of 1234.50. */
+  /** Whether numbers are written as 1.234,50 instead of 1234.50. */
   readonly decimalComma?: boolean | undefined;
-  /** 1,234.50 instead of 1234.50. */
+  /** Whether numbers are written as 1,234.50 instead of 1234.50. */
   readonly thousands?: boolean | undefined;
   /** The key columns from which ids are derived. */
   readonly idFrom?: readonly string[] | undefined;
@@ -20,10 +20,10 @@ export interface CellProblem {
 }
 
 export type Scalar = string | number | boolean;
-/** Converts a cell that is not empty to its field's type; undefined if it holds only spaces. */
+/** Converts a non-empty cell to its field's type. Returns undefined if the cell contains only spaces. */
 export type Convert = (cell: string) => Scalar | CellProblem | undefined;
 
-/** Converts the cells of this field; undefined if they are sent unchanged. */
+/** Returns the converter for a field's cells, or undefined if they are sent unchanged. */
 export function converterOf(
   field: string,
   schema: FieldSchema,
@@ -38,7 +38,10 @@ export function converterOf(
   return typeIs(schema, 'integer') ? eventTimeConverter(convert) : convert;
 }
 
-/** JSON values have a type already, so they are converted only if an option asks for it. */
+/**
+ * Returns the converter for a field's JSON values. They already have a type, so they are converted only if an option
+ * requires it.
+ */
 export function jsonConverterOf(
   field: string,
   schema: FieldSchema,
@@ -56,7 +59,10 @@ function typeIs({ type }: FieldSchema, wanted: string): boolean {
   return typeof type === 'string' ? type === wanted : type.includes(wanted);
 }
 
-/** Most cells have no space around them, and checking is cheaper than trimming. */
+/**
+ * Returns a converter that trims a cell first. It checks whether trimming is necessary, because most cells have no
+ * surrounding spaces and checking is cheaper than trimming.
+ */
 function trimmed(convert: Convert): Convert {
   return (cell) => {
     if (cell.charCodeAt(0) > 0x20 && cell.charCodeAt(cell.length - 1) > 0x20) return convert(cell);
@@ -78,7 +84,7 @@ function numberReader({ decimalComma, thousands }: ConvertOptions): Convert {
 
 function readNumber(cell: string): number | CellProblem {
   const number = Number(cell);
-  // JavaScript also reads 0x1F, 0b1 and 0o7, which an export never means.
+  // JavaScript also accepts 0x1F, 0b1 and 0o7, but in an exported file these are not numbers.
   if (!Number.isFinite(number) || (cell.charCodeAt(1) > 0x39 && /^0[xob]/i.test(cell))) return notNumber;
   return number;
 }
@@ -89,7 +95,10 @@ const notDecimalComma: CellProblem = {
   message: 'must be a number with a decimal comma such as 1234,5 or 1.234,5, without a currency',
 };
 
-/** A point is accepted only between groups of three digits: otherwise 12.5 would silently become 125. */
+/**
+ * Reads a number with a decimal comma. A point is accepted only between groups of three digits. Otherwise 12.5 would
+ * silently become 125.
+ */
 function readDecimalComma(cell: string): number | CellProblem {
   if (!decimalComma.test(cell)) return notDecimalComma;
   return Number(cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.'));
@@ -101,7 +110,10 @@ const notThousands: CellProblem = {
   message: 'must be a number such as 1234.5 or 1,234.5, without a currency',
 };
 
-/** A comma is accepted only between groups of three digits: otherwise 12,5 would silently become 125. */
+/**
+ * Reads a number with commas between thousands. A comma is accepted only between groups of three digits. Otherwise 12,5
+ * would silently become 125.
+ */
 function readThousands(cell: string): number | CellProblem {
   return thousandsGroups.test(cell) ? Number(cell.replace(/[, \u00a0\u202f']/g, '')) : notThousands;
 }
@@ -112,7 +124,7 @@ const booleans = new Map<string, boolean>([
 ]);
 const notBoolean: CellProblem = {
   code: 'wrong_type',
-  message: 'must be true or false (yes, no, y, n, t, f, 1 and 0 are read too)',
+  message: 'must be true or false (yes, no, y, n, t, f, 1 and 0 are accepted too)',
 };
 
 function readBoolean(cell: string): boolean | CellProblem {
@@ -120,7 +132,7 @@ function readBoolean(cell: string): boolean | CellProblem {
 }
 
 function uuidConverter(field: string, { idFrom }: ConvertOptions): Convert {
-  // An item is derived when the type of the item is known.
+  // An item's id is derived later, once the item's type is known.
   if (idFrom === undefined || field === itemField) return trimmed((cell) => cell);
   const named = namedBy(field);
   return trimmed((cell) => deriveId(named, [cell]));
@@ -135,13 +147,14 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
     message:
       format === undefined
         ? `must be written as ${example}; add --date-format, such as --date-format dd/MM/yyyy, if the file has another form`
-        : `must be a date written as ${format}, as --date-format says, or as ${example}`,
+        : `must be a date written as ${format}, as set by --date-format, or as ${example}`,
   };
   const unreal: CellProblem = {
     code: 'invalid_format',
-    message: `names no day or time that there is, read as ${format}; check it, or --date-format`,
+    message: `is not a valid date or time in the format ${format}; check it, or --date-format`,
   };
-  // With yyyy-dd-MM, an invalid day must not be taken for a month.
+  // If the format is yyyy-dd-MM, a date that does not match it must not be read as ISO 8601, because that would swap the day
+  // and the month.
   const readsIso = format === undefined || !/^yyyy-(?!MM-dd)/.test(format);
   return trimmed((cell) => {
     const asFormat = read?.(cell, wants);
@@ -153,30 +166,36 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
 
 const epoch = /^\d{1,15}$/;
 
-/** The format of dates comes first, because 20260314 may be a day. */
+/**
+ * Returns a converter for event times. It tries the date format first, because 20260314 may be a date rather than an epoch
+ * number.
+ */
 function eventTimeConverter(convert: Convert): Convert {
   return trimmed((cell) => {
     const date = convert(cell);
     if (typeof date !== 'object') return date;
     if (epoch.test(cell)) return Number(cell);
-    return { ...date, message: `${date.message}; whole epoch seconds and milliseconds are read too` };
+    return { ...date, message: `${date.message}; whole epoch seconds and milliseconds are accepted too` };
   });
 }
 
-/** Databases write a day as 2004-02-29 00:00:00 if the column may have a time. */
+/** Removes midnight from a date. Databases write a date as 2004-02-29 00:00:00 if the column's type includes a time. */
 function isoDate(cell: string): string {
   return cell.length > 10 && /^[ T]00:00(:00(\.0+)?)?(Z|\+00(:?00)?)?$/.test(cell.slice(10))
     ? cell.slice(0, 10)
     : cell;
 }
 
-/** Databases write a space instead of the T, and spreadsheets leave out midnight. */
+/** Completes a date-time. Databases write a space instead of the T, and spreadsheets omit the time at midnight. */
 function isoDateTime(cell: string): string {
   if (cell.length === 10) return `${cell}T00:00:00Z`;
   return cell.charCodeAt(10) === 0x20 ? isoWithSpace(cell) : cell;
 }
 
-/** PostgreSQL also writes the offset as +00; others put a space before it. */
+/**
+ * Replaces the space before the time with a T, and removes the space that some programs put before the offset. PostgreSQL
+ * writes the offset as +00.
+ */
 function isoWithSpace(cell: string): string {
   return `${cell.slice(0, 10)}T${cell.slice(11).replace(' ', '')}`;
 }

@@ -3,8 +3,8 @@ import { FileError } from '../file-error.ts';
 type Token = { readonly literal: string } | { readonly part: string };
 
 /**
- * Converts an export's dates and times to ISO 8601. Undefined if the text does not fit the format, null if it fits but
- * there is no such day or time.
+ * Converts dates and times in an exported file to ISO 8601. Returns undefined if the text does not match the format, and
+ * null if it does but the day or time does not exist.
  */
 export type DateReader = (cell: string, wants: 'date' | 'date-time') => string | null | undefined;
 
@@ -32,9 +32,9 @@ const offset = /^(Z|[+-]\d\d(:?\d\d)?)/;
 const isoTime = /^[ T](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)? ?(Z|[+-]\d\d(?::?\d\d)?)?$/;
 
 /**
- * Reads `--date-format`, such as dd/MM/yyyy. A format without a time also reads cells with one (14/03/2026 09:26), and
- * a format with a time also reads cells that end after the date, because an export has both kinds of columns. A time
- * without an offset is UTC, as in the service.
+ * Compiles a `--date-format` such as dd/MM/yyyy. A format without a time also accepts cells that have one (14/03/2026
+ * 09:26), and a format with a time also accepts cells that have only a date, because exports contain both kinds of columns.
+ * A time without an offset is taken as UTC, as in the service.
  */
 export function dateReader(format: string): DateReader {
   const tokens = tokensOf(format);
@@ -58,7 +58,8 @@ function tokensOf(format: string): Token[] {
     if (quoted !== undefined) return { literal: quoted };
     if (known.has(text) || text.startsWith('X')) return { part: text };
     if (/[A-Za-z]/.test(text)) {
-      const why = text === 'yy' ? 'a year of two digits names no century' : `"${text}" means nothing in it`;
+      const why =
+        text === 'yy' ? 'a two-digit year has no century' : `"${text}" is not part of a date format`;
       throw new FileError(
         `the date format ${format} cannot be used: ${why}; use yyyy, MM or MMM, dd, HH or hh with a, mm, ss, SSS, X`,
       );
@@ -85,7 +86,7 @@ class Found {
   #fraction = '';
   #offset = 'Z';
 
-  /** Reads one part and returns where it ends, or -1. */
+  /** Matches one part of the format. Returns the position in the cell after the match, or -1 if there is no match. */
   read(part: string, cell: string, at: number): number {
     if (part === 'MMM') return this.#readMonthName(cell, at);
     if (part === 'a') return this.#readHalf(cell, at);
@@ -154,7 +155,7 @@ function two(number: number): string {
   return number < 10 ? `0${number}` : String(number);
 }
 
-/** The days of a month; months count from 1. */
+/** Returns the number of days in a month. Months are numbered from 1. */
 export function daysOf(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;

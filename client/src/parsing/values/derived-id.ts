@@ -7,7 +7,7 @@ import {
 } from '../../generated/resources.ts';
 import { sha1Hex } from './sha1.ts';
 
-/** The namespace of every derived id. It must never change: the same export would become different records. */
+/** The namespace of every derived id. It must never change, or the same export would create different records. */
 const namespace = Uint8Array.from([
   0x0f, 0x6d, 0x3f, 0x1c, 0x5c, 0x0e, 0x4a, 0x0f, 0x9a, 0x56, 0x3d, 0x1f, 0x5b, 0x7c, 0x2e, 0x94,
 ]);
@@ -15,9 +15,9 @@ const namespace = Uint8Array.from([
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
- * Derives the id of a record in an export without UUIDs: the UUIDv5 of what it names (the type, such as shops) and its
- * key, with U+001F between them and between the columns of the key. It depends on nothing else, so `S001` in the file
- * of shops and `S001` in a transaction's shop_id become the same id. A key that is a UUID stays as it is.
+ * Derives a record's id from a key, for exports without UUIDs. The id is the UUIDv5 of the referenced type (such as shops)
+ * and the key, with U+001F between them and between the key's columns. The id depends on nothing else, so `S001` in the
+ * shops file and `S001` in a transaction's shop_id get the same id. A key that is already a UUID stays unchanged.
  */
 export function deriveId(named: string, key: readonly string[]): string {
   if (key.length === 1 && uuidPattern.test(key[0] as string)) return key[0] as string;
@@ -33,17 +33,18 @@ for (const type of resourceTypes) {
 }
 
 /**
- * What the id in this field names: a type, even if the service does not check that the record exists (a transaction's
- * offer_id names an offer, its student_id a customer). A user_id names no type, so it is its own name.
+ * Returns the type that an id in this field refers to, even if the service does not check the reference. For example, a
+ * transaction's offer_id refers to an offer and its student_id to a customer. A user_id belongs to no type, so the field
+ * name is returned instead.
  */
 export function namedBy(field: string): string {
   return typeOfField.get(field) ?? field;
 }
 
-/** The only field whose type another field says. */
+/** The only field whose type depends on another field. */
 export const itemField = 'item_id';
 
-/** Derives the id of an interaction's item. If its type is wrong, the key stays as it is. */
+/** Derives the id of an interaction's item from its key. If the item type is invalid, the key stays unchanged. */
 export function deriveItem(record: Record<string, unknown>): void {
   const type = typeOfItem(record.item_type);
   const key = record[itemField];
@@ -51,17 +52,17 @@ export function deriveItem(record: Record<string, unknown>): void {
   if (type !== undefined && isKey) record[itemField] = deriveId(type, [String(key)]);
 }
 
-/** The type of an interaction's item, which its `item_type` says; undefined if that is wrong. */
+/** Returns the record type for an interaction's `item_type`, or undefined if it is invalid. */
 function typeOfItem(itemType: unknown): ResourceType | undefined {
   return typeof itemType === 'string' && Object.hasOwn(itemTypes, itemType) ? itemTypes[itemType] : undefined;
 }
 
-/** The fields of a type whose ids the service looks for. */
+/** Returns the fields of a type whose references the service checks. */
 export function referenceFieldsOf(type: UploadType): readonly string[] {
   return [...Object.keys(resources[type].references), ...(type === 'interactions' ? [itemField] : [])];
 }
 
-/** The type that the id in this field of a record refers to; undefined if the service does not check it. */
+/** Returns the type that the id in this field refers to, or undefined if the service does not check the reference. */
 export function referencedBy(
   type: UploadType,
   field: string,

@@ -1,8 +1,8 @@
 import { daysOf } from './date-format.ts';
 
 /**
- * The formats in the record schemas. JSON Schema only names them; these are the service's rules: a date-time needs no
- * seconds and no offset, and its year in UTC has four digits.
+ * The formats in the record schemas. JSON Schema defines only their names, so these functions implement the service's rules:
+ * seconds and offset are optional in a date-time, and its year in UTC must have four digits.
  */
 export const formats = {
   uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i,
@@ -27,7 +27,10 @@ function isDateTime(text: string): boolean {
   return us !== undefined && us >= earliestUs && us <= latestUs;
 }
 
-/** Microseconds since 1970; undefined if the text is not a date-time. Further digits are cut, as by the service. */
+/**
+ * Returns the microseconds since 1970, or undefined if the text is not a date-time. Digits after the microseconds are
+ * dropped, as in the service.
+ */
 export function instantOf(text: string): bigint | undefined {
   const match = dateTime.exec(text);
   if (match === null || !isDate(match[1] as string)) return undefined;

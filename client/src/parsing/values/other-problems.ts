@@ -2,8 +2,9 @@ import type { UploadType } from '../../generated/resources.ts';
 import { checkerOf, type FieldProblem } from './check-record.ts';
 
 /**
- * What else is wrong with a record that could not be converted, so that everything can be corrected at once. Fields that
- * have a problem already are left out. Made on first use, because most files have no such record.
+ * Returns a function that finds the remaining problems with a record that could not be converted, so that the user can
+ * correct all of them in one go. It skips fields that already have a problem. The checker is created on first use, because
+ * most files have no such record.
  */
 export function otherProblemsOf(type: UploadType) {
   let check: ReturnType<typeof checkerOf> | undefined;

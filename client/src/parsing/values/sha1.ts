@@ -1,14 +1,14 @@
 const encoder = new TextEncoder();
 const words = new Int32Array(80);
 const state = new Int32Array(5);
-/** Keys are short: nearly all of them fit. */
+/** A buffer that is large enough for nearly all keys. A longer key makes it grow. */
 let buffer = new Uint8Array(1_024);
 
 const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /**
- * The SHA-1 of some bytes and a text, in hex. Browsers have only an asynchronous one, which would be a turn of the event
- * loop for each id.
+ * Returns the SHA-1 of some bytes and a string, in hex. Browsers offer only an asynchronous version, which would take a turn
+ * of the event loop for each id.
  */
 export function sha1Hex(prefix: Uint8Array, text: string): string {
   const needed = prefix.length + text.length * 3 + 72;
@@ -35,7 +35,10 @@ function hexOf(value: number): string {
   );
 }
 
-/** Returns the number of bytes. Most keys are ASCII, for which a call of the encoder takes longer than the hash. */
+/**
+ * Writes the text as UTF-8 and returns the number of bytes. ASCII is written directly, because most keys are ASCII and
+ * calling the encoder would take longer than hashing.
+ */
 function write(text: string, from: number): number {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -45,7 +48,7 @@ function write(text: string, from: number): number {
   return text.length;
 }
 
-/** Pads to whole blocks of 64 bytes: a one bit, zeros, and the length in bits. Returns where they end. */
+/** Pads the data to whole blocks of 64 bytes with a one bit, zeros, and the length in bits. Returns the padded length. */
 function pad(length: number): number {
   const end = ((length + 8) >> 6) * 64 + 64;
   buffer[length] = 0x80;

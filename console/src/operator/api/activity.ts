@@ -3,7 +3,7 @@ import { pagesQuery } from '../../api/pages.ts';
 import { call } from '../../api/request.ts';
 import type { AuditPage, BusiestOrganisations, ServiceState, Traffic } from './types.ts';
 
-/** Screens that show the present ask again this often, as long as they are visible. */
+/** How often a screen that shows the current state refreshes while it is visible. */
 export const refreshSeconds = 15;
 
 export interface Busiest {
@@ -36,5 +36,5 @@ export const stateQuery = queryOptions({
   refetchInterval: refreshSeconds * 1_000,
 });
 
-/** The same for its settings, which hardly ever change. */
+/** The same query as `stateQuery`, for screens that need only the settings, which rarely change. */
 export const settingsQuery = queryOptions({ ...stateQuery, staleTime: 600_000, refetchInterval: false });

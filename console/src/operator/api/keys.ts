@@ -14,7 +14,7 @@ export function keyPagesQuery(filter: KeyFilter) {
   return pagesQuery<KeyPage>(keysPath, { ...filter, limit: 100 });
 }
 
-/** Either permissions, or a browser key with origins. */
+/** A request for a key. A key for browsers has origins, and any other key has permissions. */
 export interface KeyRequest {
   readonly organisation: string;
   readonly permissions?: readonly string[];

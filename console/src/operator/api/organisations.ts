@@ -3,11 +3,11 @@ import { pagesQuery } from '../../api/pages.ts';
 import { ApiError, call, type Query } from '../../api/request.ts';
 import type { ReceiptPage, RejectionGroup } from '../../api/types.ts';
 import { refreshSeconds } from './activity.ts';
-import type { Organisation, OrganisationPage } from './types.ts';
+import type { LakeState, Organisation, OrganisationPage } from './types.ts';
 
 export const organisationsPath = '/admin/v1/organisations';
 
-/** Every slug; a text that is not one is never sent, nor shown in a line for the terminal. */
+/** Matches every valid slug. Text that does not match is neither sent nor shown in a terminal line. */
 export const slugPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export const organisationPath = (slug: string) => `${organisationsPath}/${slug}`;
@@ -24,6 +24,16 @@ export function organisationQuery(slug: string) {
   });
 }
 
+export const lakePath = (slug: string) => `${organisationPath(slug)}/lake`;
+
+export function lakeQuery(slug: string) {
+  return queryOptions({
+    queryKey: ['lake', slug],
+    queryFn: ({ signal }) => call<LakeState>(lakePath(slug), { signal }),
+    refetchInterval: ({ state: { error } }) => !isNotFound(error) && refreshSeconds * 1_000,
+  });
+}
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
 }
@@ -35,7 +45,7 @@ export function createOrganisation(wanted: {
   return call<Organisation>(organisationsPath, { method: 'POST', body: wanted });
 }
 
-/** The limits that an organisation can have of its own, with their ranges. */
+/** An organisation's limits, with the range of each limit. */
 export const limitRanges = {
   requests_per_second_max: { min: 1, max: 1_000_000 },
   records_per_second_max: { min: 1, max: 1_000_000_000 },
@@ -48,7 +58,7 @@ export const limitRanges = {
 export type LimitName = keyof typeof limitRanges;
 export const limitNames = Object.keys(limitRanges) as LimitName[];
 
-/** Limits on stored data. Organisations have no quota by default. */
+/** The quotas for stored data. By default, there are no quotas. */
 export const quotaNames = ['records_stored_max', 'bytes_stored_max'] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
@@ -61,10 +71,14 @@ export type KeptName = (typeof keptNames)[number];
 export const keptDaysMax = 3_650;
 
 export type OrganisationChange = Partial<
-  Record<LimitName | KeptName, number | null> & { readonly name: string; readonly suspended: boolean }
+  Record<LimitName | KeptName, number | null> & {
+    readonly name: string;
+    readonly suspended: boolean;
+    readonly lake: boolean;
+  }
 >;
 
-/** What is left out stays. Null is the default of the service; of a quota, none. */
+/** Changes an organisation. Omitted fields stay unchanged. Null means the service's default, or no quota. */
 export function changeOrganisation(slug: string, change: OrganisationChange): Promise<Organisation> {
   return call<Organisation>(organisationPath(slug), { method: 'PATCH', body: change });
 }

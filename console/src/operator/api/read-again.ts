@@ -1,7 +1,10 @@
 import type { QueryClient } from '@tanstack/react-query';
 import { sessionKey } from '../../api/session.ts';
 
-/** After a change: every act also adds to the audit log, and a key belongs to several lists. Only what is shown is read. */
+/**
+ * Invalidates the cache after a change. All data is affected, because every action also adds to the audit log, and a key
+ * appears in several lists. Only visible queries are fetched again.
+ */
 export async function readAgain(client: QueryClient): Promise<void> {
   await client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
 }

@@ -1,4 +1,4 @@
-// operator/api/: everything that calls the admin API.
+// The operator/api/ folder contains everything that calls the admin API.
 
 import type { components } from '../../generated/admin-api.ts';
 
@@ -6,6 +6,7 @@ type Schemas = components['schemas'];
 
 export type Organisation = Schemas['Organisation'];
 export type OrganisationPage = Schemas['OrganisationPage'];
+export type LakeState = Schemas['LakeState'];
 export type Key = Schemas['Key'];
 export type IssuedKey = Schemas['IssuedKey'];
 export type KeyPage = Schemas['KeyPage'];
@@ -24,7 +25,7 @@ export interface Session {
 
 export type BusiestOrganisations = Schemas['BusiestOrganisations'];
 export type BusyOrganisation = BusiestOrganisations['organisations'][number];
-/** What the processes count for each organisation. */
+/** One organisation's traffic counts. */
 export type Traffic = Omit<BusyOrganisation, 'organisation_id' | 'slug' | 'name'>;
 export type ServiceState = Schemas['Service'];
 export type ProcessState = ServiceState['processes'][number];

@@ -1,19 +1,19 @@
-// operator/parts/: what the operator's screens are made of, next to the parts that both consoles share.
+// The operator/parts/ folder contains components for the operator's screens, in addition to those that both consoles share.
 
 import type { CSSProperties, ReactNode } from 'react';
 
 export type BarTone = 'plain' | 'warn' | 'bad';
 
 interface BarProps {
-  /** From 0 to 1. */
+  /** The bar's length, from 0 to 1. */
   readonly share: number;
   readonly tone: BarTone;
-  /** Whether the rows are ordered by this number. */
+  /** Whether the rows are sorted by this number. */
   readonly strong: boolean;
   readonly children: ReactNode;
 }
 
-/** A number above a bar of its size, so that the largest of a column is seen before any is read. */
+/** Shows a number above a proportional bar, so that the largest number in a column stands out. */
 export function Bar({ share, tone, strong, children }: BarProps) {
   const style = { '--share': `${(share * 100).toFixed(1)}%` } as CSSProperties;
   return (

@@ -6,11 +6,11 @@ import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 
 interface FormDialogProps {
   readonly title: string;
-  /** What happens, on the button. */
+  /** The label of the submit button. */
   readonly action: string;
-  /** What happens takes something away. */
+  /** Whether the action deletes something. */
   readonly harmful?: boolean;
-  /** Of a failure, such as "The key could not be issued". */
+  /** The title of the error message, such as "The key could not be issued". */
   readonly failed: string;
   readonly sending: { readonly isPending: boolean; readonly error: unknown };
   readonly call: TerminalCall;
@@ -19,7 +19,7 @@ interface FormDialogProps {
   readonly children: ReactNode;
 }
 
-/** A form in a dialog, with the line for the terminal that does the same. */
+/** Shows a form in a dialog, together with the equivalent terminal line. */
 export function FormDialog(props: FormDialogProps) {
   const { title, action, harmful = false, failed, sending, call, onSubmit, onClose, children } = props;
   const submit = (event: FormEvent) => {

@@ -26,7 +26,7 @@ export function formatLimit(name: LimitName, value: number): string {
     : formatNumber(value);
 }
 
-/** "100,000 records/s". */
+/** Formats a limit, such as "100,000 records/s". */
 export function describeLimit(name: LimitName, value: number | null): string {
   return value === null ? '' : `${formatLimit(name, value)} ${limitUnits[name]}`;
 }
@@ -40,7 +40,7 @@ const limitUnits: Readonly<Record<LimitName, string>> = {
   bytes_stored_max: 'stored',
 };
 
-/** Below the field of the form. */
+/** Returns the hint that is shown below the form field. */
 export function limitHint(name: LimitName): string {
   if (isQuota(name)) return `${name === 'bytes_stored_max' ? 'bytes' : 'records'}; empty: no quota`;
   const { min, max } = limitRanges[name];
@@ -48,7 +48,7 @@ export function limitHint(name: LimitName): string {
   return `${formatNumber(min)} to ${formatNumber(max)} ${unit}; empty: service default`;
 }
 
-/** As the service: from here on it warns the organisation too. */
+/** The share from which a quota counts as nearly used up. At the same share, the service warns the organisation. */
 const nearShare = 0.8;
 
 export interface QuotaUse {
@@ -57,7 +57,7 @@ export interface QuotaUse {
   readonly tone: BarTone;
 }
 
-/** Undefined without a quota, and until it is first measured. */
+/** Returns a quota's usage, or undefined if there is no quota or its usage has not been measured yet. */
 export function quotaUseOf(organisation: Organisation, name: QuotaName): QuotaUse | undefined {
   const max = organisation[name];
   const used = organisation[name === 'records_stored_max' ? 'records_stored' : 'bytes_stored'];
@@ -67,7 +67,7 @@ export function quotaUseOf(organisation: Organisation, name: QuotaName): QuotaUs
   return { used, share, tone: share >= nearShare ? 'warn' : 'plain' };
 }
 
-/** The fields of a form of numbers: one that is not set is an empty field. */
+/** Returns the initial values of a form with numbers. A number that is not set becomes an empty field. */
 export function valuesOf<Name extends LimitName | KeptName>(
   organisation: Organisation,
   names: readonly Name[],
@@ -78,7 +78,10 @@ export function valuesOf<Name extends LimitName | KeptName>(
   >;
 }
 
-/** Only what differs, so that a number that somebody else set meanwhile stays. */
+/**
+ * Returns only the numbers that the user changed, so that numbers that somebody else has set in the meantime are not
+ * overwritten.
+ */
 export function changedNumbers(
   organisation: Organisation,
   values: Readonly<Partial<Record<LimitName | KeptName, string>>>,
@@ -91,7 +94,7 @@ export function changedNumbers(
   );
 }
 
-/** What the command calls them: `--requests-per-second 50`. */
+/** Returns the change as command options, such as `--requests-per-second 50`. */
 export function limitOptions(change: OrganisationChange): string {
   return limitNames
     .filter((name) => change[name] !== undefined)

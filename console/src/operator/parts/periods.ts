@@ -1,4 +1,4 @@
-/** Periods to choose from, named as the options of the command take them. */
+/** The periods that the user can choose, with the same names as the command options. */
 const seconds: Readonly<Record<string, number>> = {
   '0s': 0,
   '1h': 3_600,
@@ -9,7 +9,7 @@ const seconds: Readonly<Record<string, number>> = {
 };
 
 const texts: Readonly<Record<string, string>> = {
-  '0s': '0 seconds: it stops at once',
+  '0s': '0 seconds: it stops immediately',
   '1h': '1 hour',
   '8h': '8 hours',
   '1d': '1 day',
@@ -29,7 +29,7 @@ export function periodFromNow(period: string): string {
   return new Date(Date.now() + secondsOf(period) * 1_000).toISOString();
 }
 
-/** How far away a time is, in whole days, as the option of a command. */
+/** Returns the time until an instant in whole days, as a command option. */
 export function daysUntil(iso: string, nowMs: number): string {
   return `${Math.max(1, Math.ceil((Date.parse(iso) - nowMs) / 86_400_000))}d`;
 }

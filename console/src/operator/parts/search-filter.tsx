@@ -1,6 +1,9 @@
 import { useEffect, useId, useRef, useState } from 'react';
 
-/** Long enough that a word is one request, short enough that nobody waits. */
+/**
+ * The pause after which the filter is applied. It is long enough that typing a word causes only one request, and short
+ * enough to feel immediate.
+ */
 const pauseMs = 250;
 
 interface SearchFilterProps {
@@ -10,13 +13,13 @@ interface SearchFilterProps {
   readonly lengthMax: number;
 }
 
-/** Applied while somebody types, after each pause. */
+/** Shows a search field whose filter is applied while the user types, after each pause. */
 export function SearchFilter({ label, value = '', onChange, lengthMax }: SearchFilterProps) {
   const id = useId();
   const [text, setText] = useState(value);
   const applied = useRef(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  // An address that was not typed here, such as after going back. What was typed since the last pause must stay.
+  // Follow URL changes that were not typed here, such as going back, but keep text typed since the last pause.
   useEffect(() => {
     if (value === applied.current) return;
     applied.current = value;

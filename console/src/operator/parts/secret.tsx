@@ -4,18 +4,18 @@ import { Line } from '../../parts/terminal.tsx';
 interface SecretProps {
   readonly title: string;
   readonly secret: string;
-  /** What it is for, and when it ends. */
+  /** Explains what the secret is for and when it expires. */
   readonly children: ReactNode;
   readonly onDone: () => void;
 }
 
 /**
- * A key or a link, which only the answer to its request has. It is part of the page, not of a dialog: Escape must not take
- * it away.
+ * Shows a key or a link, which the service reveals only once. It is part of the page rather than a dialog, so that Escape
+ * cannot close it.
  */
 export function Secret({ title, secret, children, onDone }: SecretProps) {
   const place = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another secret has to be seen too.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every new secret must get the focus.
   useEffect(() => place.current?.focus(), [secret]);
   return (
     <section className="notice notice-warn" ref={place} tabIndex={-1} aria-label={title}>
@@ -23,7 +23,7 @@ export function Secret({ title, secret, children, onDone }: SecretProps) {
       <Line text={secret} />
       {children}
       <p>
-        <strong>Copy it now.</strong> It is shown this once and stored nowhere: when you leave this screen,
+        <strong>Copy it now.</strong> It is shown only once and is not stored: when you leave this screen,
         nobody can show it again.
       </p>
       <button type="button" onClick={onDone}>

@@ -1,11 +1,11 @@
-// parts/search/: filters that are kept in the address, or next to it.
+// The parts/search/ folder contains filters that are stored in the URL or in the history state.
 
 import { useNavigate } from '@tanstack/react-router';
 import { personFields } from '../../format/personal.ts';
 
 /**
- * Changes one filter of the screen; undefined removes it. The id of a person goes into the state of the history, everything else
- * into the address.
+ * Returns a function that changes one of the screen's filters, or removes it if the value is undefined. A person's id goes
+ * into the history state, and everything else goes into the URL.
  */
 export function useChangeFilter(): (name: string, value: string | undefined) => void {
   const navigate = useNavigate();

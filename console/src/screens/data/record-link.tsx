@@ -7,7 +7,7 @@ interface RecordLinkProps {
   readonly children: ReactNode;
 }
 
-/** Leads to a record. The id of a person travels in the state of the history: an address would end up in logs. */
+/** Links to a record. A person's id is passed in the history state, because a URL would end up in logs. */
 export function RecordLink({ type, id, children }: RecordLinkProps) {
   if (type === 'customers')
     return (

@@ -25,7 +25,7 @@ export function RecordScreen() {
   return <RecordPage type={type} id={id} shownId={encodeURIComponent(id)} />;
 }
 
-/** A customer. The id is not in the address, so the address alone opens nothing. */
+/** Shows a customer. The id is not in the URL, so opening the URL on its own shows no record. */
 export function PersonScreen() {
   const id = useLocation({ select: ({ state }) => state.person?.customer_id });
   if (id === undefined)
@@ -50,7 +50,7 @@ function Back({ type }: { readonly type: ResourceType }) {
 interface RecordPageProps {
   readonly type: ResourceType;
   readonly id: string;
-  /** The id as the terminal shows it. */
+  /** The id that the terminal line shows. */
   readonly shownId: string;
 }
 
@@ -96,7 +96,7 @@ function RecordFacts({ type, id }: { readonly type: ResourceType; readonly id: s
   );
 }
 
-/** Lists of the records that refer to this one, for references that the service can search by. */
+/** Links to the records that refer to this record, for references that the service can search by. */
 function Referring({ type, id }: { readonly type: ResourceType; readonly id: string }) {
   const lists = resourceTypes.flatMap((other) =>
     Object.entries(resources[other].references)

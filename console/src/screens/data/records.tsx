@@ -50,7 +50,7 @@ export function RecordsScreen() {
   );
 }
 
-/** The filters of the address, and the student of the history's state. */
+/** Returns the filters from the URL, and the student from the history state. */
 function useFilter(type: ResourceType) {
   const search = route.useSearch();
   const student_id = useLocation({ select: ({ state }) => state.person?.student_id });
@@ -90,7 +90,7 @@ function Records({ type }: { readonly type: ResourceType }) {
   );
 }
 
-/** The command cannot filter by reference. */
+/** Returns the options for the export command, without reference filters, which the command does not support. */
 function exportOptions({
   stored_since,
   include_deleted,
@@ -163,7 +163,7 @@ function RecordFilters({ type }: { readonly type: ResourceType }) {
         onChange={(value) => change('stored_since', value)}
       />
       <CheckFilter
-        label="Also deleted ones"
+        label="Include deleted records"
         checked={search.include_deleted === 'true'}
         onChange={(checked) => change('include_deleted', checked ? 'true' : undefined)}
       />

@@ -56,7 +56,16 @@ function TypeList() {
           }}
         </Answer>
       </section>
-      <Terminal calls={[{ path: '/v1/data', intake: 'intake status' }]} />
+      <Terminal
+        calls={[
+          { what: 'Count the records', path: '/v1/data', intake: 'intake status' },
+          {
+            what: 'Copy the tables of the lake to a folder, for DuckDB, pandas or Polars, if the operator has switched it on',
+            path: '/v1/lake',
+            intake: 'intake pull ./lake',
+          },
+        ]}
+      />
     </>
   );
 }

@@ -13,7 +13,7 @@ interface ValueProps {
   readonly value: unknown;
 }
 
-/** One value of a record: ids lead to the records that they name. */
+/** Shows one value from a record. Ids link to their records. */
 export function Value({ type, field, value }: ValueProps) {
   if (value === null || value === undefined) return <None />;
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
@@ -40,7 +40,9 @@ export function Value({ type, field, value }: ValueProps) {
   return format === 'date-time' ? <Time value={value} /> : value;
 }
 
-/** Copied rather than read, so written as programs write them. */
+/**
+ * Returns whether the field is a coordinate. Coordinates are not formatted for the locale, because users mostly copy them.
+ */
 function isCoordinate(field: string): boolean {
   return field === 'latitude' || field === 'longitude';
 }

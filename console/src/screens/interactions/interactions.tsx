@@ -62,7 +62,7 @@ function Stored({ filter }: { readonly filter: Filter }) {
   );
 }
 
-/** Asks again every few seconds, as long as the page is visible. */
+/** Shows the newest interactions, and refreshes every few seconds while the page is visible. */
 function Live({ filter }: { readonly filter: Filter }) {
   const live = useQuery(liveInteractionsQuery(filter));
   return (

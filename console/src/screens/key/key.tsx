@@ -41,7 +41,7 @@ function Permissions({ granted }: { readonly granted: readonly string[] }) {
     <section className="card">
       <h2>Permissions</h2>
       <p className="hint">
-        The operator chooses them when the key is issued; for others, ask for another key.
+        The operator chooses them when issuing the key. For other permissions, ask for another key.
       </p>
       <Table
         caption="Permissions of the key"

@@ -14,7 +14,7 @@ const outcomes = [
 
 const heightPx = 220;
 
-/** What a colour token stands for in the current theme: a canvas knows no custom properties. */
+/** Resolves a colour token in the current theme, because a canvas does not support custom properties. */
 function resolveColour(place: HTMLElement, token: string): string {
   place.style.color = `var(${token})`;
   const colour = getComputedStyle(place).color;
@@ -22,7 +22,7 @@ function resolveColour(place: HTMLElement, token: string): string {
   return colour;
 }
 
-/** Stacked: each series is the sum of itself and those below it, and the tallest is drawn first. */
+/** Stacks the series. Each series is added to the ones below it, and the tallest one is drawn first. */
 function stack(days: readonly DayOfUploads[]): uPlot.AlignedData {
   const places = days.map((_, at) => at);
   const heights = outcomes.map((_, at) =>
@@ -85,12 +85,12 @@ function optionsOf(
   };
 }
 
-/** Hidden from screen readers: the table below it has the same numbers. */
+/** Shows the uploads per day. The chart is hidden from screen readers, because the table below it has the same numbers. */
 export default function DailyChart({ days }: { readonly days: readonly DayOfUploads[] }) {
   const place = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const colours = useColours();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other colours need another drawing.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart must be redrawn when the colours change.
   useEffect(() => {
     const parent = place.current;
     if (parent === null) return;
@@ -123,7 +123,7 @@ function dayText(day: DayOfUploads | undefined): string {
   return `${formatDay(day.day)}: ${complete} complete, ${partial} partial, ${failed} failed; ${countOf(day.records.received, 'record')}`;
 }
 
-/** Counts changes of the theme, by the switch or by the system. */
+/** Returns the number of theme changes so far, whether caused by the switch or by the system. */
 function useColours(): number {
   const [changes, setChanges] = useState(0);
   useEffect(() => {

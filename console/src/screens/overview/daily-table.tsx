@@ -11,7 +11,7 @@ const columns: readonly Column<DayOfUploads>[] = [
   { title: 'Records failed', numeric: true, cell: ({ records }) => formatNumber(records.failed) },
 ];
 
-/** The numbers of the chart, the newest day first. */
+/** Shows the chart's numbers, newest day first. */
 export function DailyTable({ days }: { readonly days: readonly DayOfUploads[] }) {
   return (
     <Table

@@ -15,7 +15,7 @@ import { type Column, Count, Table } from '../../parts/table.tsx';
 import { Line, Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { DailyTable } from './daily-table.tsx';
 
-// The library that draws is larger than the rest of this screen. It is loaded while the screen reads its numbers.
+// The chart library is larger than the rest of this screen, so it is loaded while the screen fetches its numbers.
 const chart = import('./daily-chart.tsx');
 const DailyChart = lazy(() => chart);
 

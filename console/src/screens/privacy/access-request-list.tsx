@@ -43,12 +43,15 @@ function State({ state, records }: AccessRequest) {
 }
 
 function Records(request: AccessRequest) {
-  // Not "none" before the end: there may be some.
+  // More records may still be found, so do not show "none" yet.
   if (isCollecting(request) && totalOf(request.records) === 0) return <None />;
   return <CountsByName counts={request.records} one="record" />;
 }
 
-/** Named after the request: the name of a file ends up in histories and backups, so it names no person. */
+/**
+ * Shows the download link. The file is named after the request rather than the person, because file names end up in
+ * histories and backups.
+ */
 export function Download({ access_request_id, state, records }: AccessRequest) {
   if (state !== 'done' || totalOf(records) === 0) return <None />;
   return (
@@ -60,7 +63,7 @@ export function Download({ access_request_id, state, records }: AccessRequest) {
 
 const everyMs = 2_000;
 
-/** Asks again while records are being collected. */
+/** Lists the access requests, and refreshes while records are being collected. */
 export function AccessRequestList() {
   const list = useInfiniteQuery({
     ...accessPagesQuery,

@@ -6,7 +6,7 @@ export function totalOf(counts: Counts): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
-/** A total that opens to what it consists of. */
+/** Shows a total that expands to the individual counts. */
 export function CountsByName({ counts, one }: { readonly counts: Counts; readonly one: string }) {
   const total = totalOf(counts);
   if (total === 0) return <span className="muted">none</span>;

@@ -40,7 +40,7 @@ export function ErasePeople() {
           onChange={setKind}
           choices={[
             ['customers', 'Customers (customer_id)'],
-            ['users', 'Users named by interactions (user_id)'],
+            ['users', 'Users in interactions (user_id)'],
           ]}
         />
         <IdField label="Ids" rows={5} kind={kind} typed={typed} />
@@ -113,7 +113,7 @@ function Requested({ erasure }: { readonly erasure: RequestedErasure }) {
       <p className="notice-title">
         {countOf(erasure.people, 'person is', 'people are')} erased: nobody can read anything about them.
       </p>
-      <p>What is stored about them is being removed; the list above shows when that is done.</p>
+      <p>Their data is being removed; the list above shows when that is done.</p>
       {unknown.length > 0 && (
         <details>
           <summary>{countOf(unknown.length, 'customer was', 'customers were')} not stored</summary>

@@ -18,13 +18,19 @@ const states: Readonly<Record<Erasure['state'], readonly [Tone, string]>> = {
 
 const columns: readonly Column<Erasure>[] = [
   { title: 'Requested', cell: ({ requested }) => <Time value={requested} /> },
-  { title: 'State', cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
+  { title: 'State', cell: (erasure) => <State {...erasure} /> },
   { title: 'Mode', cell: ({ mode }) => (mode === 'delete' ? 'Delete' : 'Anonymise') },
   { title: 'People', numeric: true, cell: ({ people }) => formatNumber(people) },
   { title: 'Rows changed', cell: ({ rows }) => <CountsByName counts={rows} one="row" /> },
   { title: 'Finished', cell: ({ swept }) => <Time value={swept} absent="not yet" /> },
   { title: 'Certificate', cell: (erasure) => <Certificate {...erasure} /> },
 ];
+
+/** Shows an erasure's state. The lake files are rewritten last, after everything else is removed. */
+function State({ state, lake }: Erasure) {
+  const [tone, text] = lake === 'pending' ? (['warn', 'Removed, lake pending'] as const) : states[state];
+  return <Badge tone={tone}>{text}</Badge>;
+}
 
 function Certificate({ erasure_id, swept }: Erasure) {
   if (swept === null) return <span className="muted">once removed</span>;
@@ -37,12 +43,14 @@ function Certificate({ erasure_id, swept }: Erasure) {
 
 const everyMs = 3_000;
 
-/** Asks again while a sweep is under way. */
+/** Lists the erasures, and refreshes while a sweep is running or lake files are being rewritten. */
 export function ErasureList() {
   const list = useInfiniteQuery({
     ...erasurePagesQuery,
     refetchInterval: ({ state }) =>
-      state.data?.pages.some(({ erasures }) => erasures.some(({ swept }) => swept === null))
+      state.data?.pages.some(({ erasures }) =>
+        erasures.some(({ swept, lake }) => swept === null || lake === 'pending'),
+      )
         ? everyMs
         : false,
   });

@@ -2,7 +2,9 @@ import { useId, useState } from 'react';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { type Kind, peopleMax, readIds } from './read-ids.ts';
 
-/** Ids of people as they are typed. They stay in this field: not in an address, not in the browser's storage. */
+/**
+ * The ids of people that the user typed. They are kept only in this field, and never in a URL or in the browser's storage.
+ */
 interface TypedIds {
   readonly text: string;
   readonly setText: (text: string) => void;

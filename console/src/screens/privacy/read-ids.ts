@@ -5,12 +5,15 @@ export type Kind = 'customers' | 'users';
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export interface ReadIds {
-  /** Each once. */
+  /** The distinct ids. */
   readonly ids: readonly string[];
   readonly wrong: readonly string[];
 }
 
-/** Parses pasted ids. Customer ids are UUIDs, separated by spaces, commas or lines; user ids are any text, one per line. */
+/**
+ * Parses pasted ids. Customer ids are UUIDs that are separated by spaces, commas or newlines. User ids are any text, one per
+ * line.
+ */
 export function readIds(text: string, kind: Kind): ReadIds {
   const parts = text.split(kind === 'customers' ? /[\s,;"']+/ : /\r?\n/).map((part) => part.trim());
   const given = [...new Set(parts.filter((part) => part !== ''))];

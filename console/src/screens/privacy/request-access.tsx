@@ -31,8 +31,8 @@ export function RequestAccess() {
     <section className="card">
       <h2>Request what is stored about a person</h2>
       <p className="hint">
-        Name one person at a time: the file does not say whose records they are. Customers with the same{' '}
-        <code>user_id</code> are one person.
+        Request one person at a time, because the file does not show whose records they are. Customers with
+        the same <code>user_id</code> are one person.
       </p>
       <form onSubmit={submit}>
         <IdField label="Customer ids (customer_id)" rows={2} kind="customers" typed={customers} />
@@ -47,7 +47,7 @@ export function RequestAccess() {
   );
 }
 
-/** Follows the request in the list below, which asks again until it is collected. */
+/** Shows the request's state. The state comes from the list below, which refreshes until the records are collected. */
 function Progress({ requested }: { readonly requested: AccessRequest }) {
   const { data } = useInfiniteQuery(accessPagesQuery);
   const listed = data?.pages

@@ -20,7 +20,10 @@ interface CorrectProps {
   readonly onClose: () => void;
 }
 
-/** A form for the rejected record. Once the record is stored, the service removes the rejection with the same id. */
+/**
+ * Shows a form for correcting the rejected record. Once the record is stored, the service removes the rejection with the
+ * same id.
+ */
 export function Correct({ rejection, onClose }: CorrectProps) {
   const { type } = rejection;
   const original = isObject(rejection.record) ? rejection.record : {};
@@ -50,7 +53,7 @@ export function Correct({ rejection, onClose }: CorrectProps) {
   };
   const stored = sending.data && !sending.data.dry_run && isStored(sending.data);
   const close = useRef<HTMLButtonElement>(null);
-  // The field or button that had the focus is gone by then.
+  // Move the focus, because the field or button that had it is gone once the record is stored.
   useEffect(() => {
     if (stored) close.current?.focus();
   }, [stored]);

@@ -5,7 +5,7 @@ export interface MissingId {
   readonly count: number;
 }
 
-/** The ids that a field refers to in vain, the most frequent first. */
+/** Counts the missing ids in a field. The most frequent id comes first. */
 export function countMissingIds(
   rejections: readonly Pick<Rejection, 'record' | 'errors'>[],
   field: string,

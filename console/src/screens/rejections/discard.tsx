@@ -10,11 +10,11 @@ import { forgetRejections } from './forget-rejections.ts';
 
 interface DiscardProps {
   readonly filter: RejectionFilter;
-  /** How many there are; 0 if nothing is left to discard. */
+  /** The number of rejections, which is 0 if nothing is left to discard. */
   readonly count: number;
 }
 
-/** Deletes a group of rejections, after a question that names how many. */
+/** Deletes a group of rejections after a confirmation that shows how many there are. */
 export function Discard({ filter, count }: DiscardProps) {
   const may = usePermits();
   const client = useQueryClient();

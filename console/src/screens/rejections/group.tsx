@@ -69,7 +69,7 @@ function callsFor(filter: RejectionFilter): readonly TerminalCall[] {
 
 function GroupSummary({ filter }: { readonly filter: RejectionFilter }) {
   const groups = useQuery(rejectionGroupsQuery(filter));
-  // A rejection can have several errors, so the answer may hold groups next to the one that was asked for.
+  // A rejection can have several errors, so the response may also contain groups other than this one.
   const isThis = ({ code, field }: RejectionGroup) =>
     code === filter.code && field === (filter.field ?? null);
   const group = groups.data?.rejections.find(isThis);
@@ -103,7 +103,8 @@ function GroupFacts({ group }: { readonly group: RejectionGroup }) {
         ]}
       />
       <p className="hint">
-        A replay checks these records again and stores those that pass now. Discarding deletes them for good.
+        A replay checks these records again and stores those that are valid now. Discarding deletes them
+        permanently.
       </p>
     </>
   );

@@ -12,7 +12,7 @@ import { countMissingIds } from './count-missing-ids.ts';
 
 const idsShown = 20;
 
-/** Which records have to be uploaded before a replay can succeed. */
+/** Lists the records that must be uploaded before a replay can succeed. */
 export function MissingIds({ filter, field }: { readonly filter: RejectionFilter; readonly field: string }) {
   const may = usePermits();
   const sample = useQuery(rejectionSampleQuery(filter));

@@ -5,7 +5,9 @@ interface RecordFieldProps {
   readonly field: FormField;
   readonly value: string;
   readonly problem: string | undefined;
-  /** Of the first wrong field: how often the form was sent. Each time, the field takes the focus. */
+  /**
+   * How many times the form was submitted. It is set only for the first invalid field, which gets the focus again each time.
+   */
   readonly focused: number | undefined;
   readonly onChange: (value: string) => void;
 }
@@ -50,7 +52,10 @@ interface ControlProps {
   readonly onChange: (value: string) => void;
 }
 
-/** A value that is not among the choices stays visible as a choice, or the error would not be understood. */
+/**
+ * Shows the input for a field. If the value is not one of the choices, it is added to them, because otherwise the error
+ * would be confusing.
+ */
 function Control({ field: { kind, choices }, attributes, onChange }: ControlProps) {
   if (kind === 'choice' || kind === 'boolean') {
     const known = kind === 'boolean' ? ['true', 'false'] : choices;
@@ -65,7 +70,7 @@ function Control({ field: { kind, choices }, attributes, onChange }: ControlProp
       </select>
     );
   }
-  // Not type="number" or "date": such a field hides a wrong value instead of showing it.
+  // Do not use type="number" or "date", because these inputs do not display an invalid value.
   return (
     <input
       {...attributes}

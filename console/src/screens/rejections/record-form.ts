@@ -11,7 +11,7 @@ export interface FormField {
   readonly hint: string;
 }
 
-/** The fields of a form for one record, from the schema of its type. */
+/** Returns the form fields for a record of this type, which are derived from the type's schema. */
 export function fieldsOf(type: UploadType): FormField[] {
   const { properties, required } = schemas[type];
   return Object.entries(properties).map(([name, schema]) => ({
@@ -37,7 +37,7 @@ function formatHint({ format, maxLength }: FieldSchema): string {
   return maxLength === undefined ? '' : `up to ${maxLength} characters`;
 }
 
-/** What the fields show: every value is text; one that is absent or null is empty. */
+/** Returns the field values as text. A missing or null value becomes an empty string. */
 export function valuesOf(
   fields: readonly FormField[],
   record: Readonly<Record<string, unknown>>,
@@ -50,7 +50,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Fields of the record that its type does not have. The service ignores them, so the form leaves them out. */
+/** Returns the fields that the record's type does not have. The service ignores them, so the form omits them. */
 export function unknownFields(
   fields: readonly FormField[],
   record: Readonly<Record<string, unknown>>,
@@ -61,11 +61,11 @@ export function unknownFields(
 
 export interface FilledForm {
   readonly record: Readonly<Record<string, unknown>>;
-  /** By field: what the form itself can see. The service checks the rest. */
+  /** The problems that the form itself detects, by field. The service checks everything else. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** The record that the fields describe. An empty field is left out. */
+/** Reads the record from the form. Empty fields are omitted. */
 export function readForm(fields: readonly FormField[], values: Readonly<Record<string, string>>): FilledForm {
   const record: Record<string, unknown> = {};
   const problems = new Map<string, string>();

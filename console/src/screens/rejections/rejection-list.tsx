@@ -20,7 +20,7 @@ export function RejectionList({ filter }: { readonly filter: RejectionFilter }) 
   const heading = useRef<HTMLHeadingElement>(null);
   const close = () => {
     setCorrected(undefined);
-    // The button that opened the form is gone if its record was stored.
+    // If the record was stored, the button that opened the form is gone, so focus the heading.
     requestAnimationFrame(() => {
       if (document.activeElement === document.body) heading.current?.focus();
     });
@@ -104,7 +104,7 @@ function RejectionItem({
 
 const valueCharactersMax = 60;
 
-/** The wrong value, so that the record need not be opened to see it. */
+/** Shows the invalid value, so that the user need not open the record to see it. */
 function Sent({ record, field }: { readonly record: unknown; readonly field: string | null }) {
   const value = field !== null && isObject(record) ? record[field] : undefined;
   if (value === undefined) return null;
@@ -116,11 +116,11 @@ function Sent({ record, field }: { readonly record: unknown; readonly field: str
   );
 }
 
-/** Why a record cannot be corrected here, if it cannot. */
+/** Returns why a record cannot be corrected here, or undefined if it can. */
 function obstacleOf({ type, record }: Rejection): string | undefined {
   if (!isResourceType(type))
     return 'An interaction has no id before it is stored, so a corrected one cannot replace its rejection. Replay or discard it.';
   if (record === null) return 'The record is larger than 64 KiB and was not kept. Upload it again.';
-  if (!isObject(record)) return 'What was sent is not an object, so there are no fields to correct.';
+  if (!isObject(record)) return 'The rejected value is not an object, so there are no fields to correct.';
   return undefined;
 }

@@ -105,8 +105,8 @@ function Groups() {
                 keyOf={({ type, code, field }) => `${type} ${code} ${field}`}
               />
               <p className="hint">
-                A record with several wrong fields counts for each of them. A replay checks the records again
-                and stores those that pass now.
+                A record with several invalid fields counts once for each. A replay checks the records again
+                and stores those that are valid now.
               </p>
             </>
           )

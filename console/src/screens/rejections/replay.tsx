@@ -11,11 +11,11 @@ import { forgetRejections } from './forget-rejections.ts';
 interface ReplayProps {
   readonly filter: RejectionFilter;
   readonly what: string;
-  /** False if nothing is left to replay. The result of the last replay stays visible. */
+  /** Whether there is anything left to replay. If not, the result of the last replay stays visible. */
   readonly offered: boolean;
 }
 
-/** Checks rejections again, one call after the other until each has been tried, and shows how many passed. */
+/** Replays rejections, one call after another until each rejection has been tried, and shows how many passed. */
 export function Replay({ filter, what, offered }: ReplayProps) {
   const may = usePermits();
   const client = useQueryClient();
@@ -61,7 +61,7 @@ export function Replay({ filter, what, offered }: ReplayProps) {
 function ReplayBar({ progress }: { readonly progress: ReplayProgress | undefined }) {
   if (progress === undefined || progress.remaining === null) return <progress aria-label="Replay" />;
   const tried = progress.stored + progress.failed;
-  // Those that failed again are among the remaining ones.
+  // The remaining rejections include those that failed again.
   const all = progress.stored + Math.max(progress.remaining, progress.failed);
   return <progress aria-label="Replay" max={all} value={tried} />;
 }

@@ -19,7 +19,7 @@ interface CheckedFileProps {
   readonly onChangeSettings: () => void;
 }
 
-/** The file from its check to the end of its upload. */
+/** Shows the file and its progress, from the check to the end of the upload. */
 export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileProps) {
   const state = useSyncExternalStore(upload.subscribe, upload.state);
   const { progress, failed, error } = state;
@@ -120,9 +120,9 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
       )}
       {hasUploaded && counts.failed > 0 && (
         <p className="hint">
-          Records that the service did not take are kept as <Link to="/rejections">rejections</Link>. One
-          leaves when its corrected record is stored. If only a reference was missing, upload that first and
-          replay them there.
+          Records that failed are kept as <Link to="/rejections">rejections</Link>. A rejection is removed
+          when its corrected record is stored. If only a reference was missing, upload the missing record
+          first, then replay the rejections there.
         </p>
       )}
       {!hasUploaded && repeatedIds > 0 && (
@@ -195,9 +195,7 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
         <button type="button" className="primary" onClick={() => upload.continue()}>
           Continue the upload
         </button>
-        <p className="hint">
-          It continues where it was interrupted. What was stored already is not stored twice.
-        </p>
+        <p className="hint">It continues where it was interrupted. Nothing is stored twice.</p>
       </div>
     );
   if (hasUploaded) {
@@ -237,7 +235,9 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
   );
 }
 
-/** Leaving stops the upload, and only this screen knows how far it is. */
+/**
+ * Asks for confirmation before the user leaves the page. Leaving stops the upload, and its progress is stored nowhere else.
+ */
 function useAskBeforeLeaving(isUploading: boolean): void {
   useBlocker({
     disabled: !isUploading,
@@ -246,7 +246,7 @@ function useAskBeforeLeaving(isUploading: boolean): void {
   });
 }
 
-/** Other screens show what is stored, so what they read before is out of date. */
+/** Invalidates the caches of other screens after an upload, because these screens show stored data. */
 function useForgetAfterUpload({ hasUploaded, progress }: UploadState): void {
   const client = useQueryClient();
   const isDone = hasUploaded && progress === undefined;

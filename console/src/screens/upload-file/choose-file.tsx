@@ -1,13 +1,13 @@
 import { type DragEvent, useId, useState } from 'react';
 
 interface ChooseFileProps {
-  /** Name and size of the current file. */
+  /** The name and size of the current file. */
   readonly chosen: string | undefined;
   readonly problem: string | undefined;
   readonly onChoose: (file: File) => void;
 }
 
-/** Takes a file from a dialog, or one that is dropped. */
+/** Accepts a file from a file dialog or by drag and drop. */
 export function ChooseFile({ chosen, problem, onChoose }: ChooseFileProps) {
   const id = useId();
   const [over, setOver] = useState(false);
@@ -45,7 +45,7 @@ export function ChooseFile({ chosen, problem, onChoose }: ChooseFileProps) {
           onChange={({ target }) => {
             const [file] = target.files ?? [];
             if (file) onChoose(file);
-            // The same file can be chosen again after it was changed.
+            // Allow the user to choose the same file again after changing it.
             target.value = '';
           }}
         />

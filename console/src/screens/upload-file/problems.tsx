@@ -14,12 +14,15 @@ interface ProblemsProps {
   readonly state: UploadState;
 }
 
-/** What is wrong, by column and reason, and the rows of one reason or of all, to be corrected in place. */
+/**
+ * Shows the problems by column and reason, and the affected rows, either all of them or those with one reason. The user can
+ * correct rows in place.
+ */
 export function Problems({ upload, state }: ProblemsProps) {
   const { failed, corrected, canContinue } = state;
   const [group, setGroup] = useState<string>();
   const [page, setPage] = useState(0);
-  // Taken once for a reason: a row that is corrected must not leave the list under the reader's hands.
+  // This is computed once per reason, because a corrected row must not disappear from the list while the user works on it.
   const lines = useMemo(() => {
     const isShown = (row: Row) => group === undefined || row.problems.some((one) => keyOf(one) === group);
     return failed
@@ -43,7 +46,7 @@ export function Problems({ upload, state }: ProblemsProps) {
         </p>
       )}
       <p className="hint">
-        Choose a reason to see its rows alone, and to replace a wrong value in all of them.
+        Choose a reason to see only its rows, and to replace a wrong value in all of them.
       </p>
       <Groups
         place={upload.checker.place.toLowerCase()}
@@ -109,7 +112,7 @@ interface RowEditorProps {
   readonly isFrozen: boolean;
 }
 
-/** The wrong cells of a row; the others on demand. */
+/** Shows a row's invalid cells. The other cells are shown on demand. */
 function RowEditor({ row, upload, isFrozen }: RowEditorProps) {
   const { line, cells, text, problems } = row;
   const [wrongFirst] = useState(() => new Set(problems.map(({ column }) => column)));
@@ -188,13 +191,13 @@ function CellList({ checker, cells = [], columns, isFrozen, correct, messageFor 
 interface CellProps {
   readonly label: string;
   readonly value: string;
-  /** '' if the cell is fine. */
+  /** Describes the problem, or is empty if the cell is valid. */
   readonly problem: string;
   readonly isFrozen: boolean;
   readonly onCorrect: (value: string) => void;
 }
 
-/** Checked when the cell is left or Enter is pressed. */
+/** Shows a cell that is checked on blur or Enter. */
 function Cell({ label, value, problem, isFrozen, onCorrect }: CellProps) {
   const id = useId();
   const [typed, setTyped] = useState(value);

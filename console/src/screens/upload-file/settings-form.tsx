@@ -17,12 +17,12 @@ interface SettingsFormProps {
   readonly settings: Settings | undefined;
   readonly permitted: readonly UploadType[];
   readonly onChange: (settings: Settings) => void;
-  /** Another type has other suggestions. */
+  /** Called when the type changes, because each type has its own suggestions. */
   readonly onType: (type: UploadType) => void;
   readonly onCheck: (settings: Settings) => void;
 }
 
-/** What the file holds: its type, which column is which field, and how values are written. */
+/** Shows a form that describes the file: its type, the field of each column, and how values are written. */
 export function SettingsForm(props: SettingsFormProps) {
   const { described, settings, permitted, onChange, onType, onCheck } = props;
   const isPermitted = settings !== undefined && permitted.includes(settings.type);
@@ -33,7 +33,7 @@ export function SettingsForm(props: SettingsFormProps) {
   };
   return (
     <section className="card">
-      <h2>What it holds</h2>
+      <h2>Content of the file</h2>
       <form onSubmit={submit} className="form-wide">
         <div className="filters">
           <TypeField value={settings?.type} onChange={onType} />
@@ -101,7 +101,7 @@ interface ChangeProps {
   readonly onChange: (settings: Settings) => void;
 }
 
-/** The same options as those of the command. JSON has numbers of its own, so they need none. */
+/** Shows the same options that the command has. JSON has native numbers, so it needs no number options. */
 function ValueFields({ described, settings, onChange }: ChangeProps) {
   const { dateFormat, decimalComma, thousands, encoding, idFrom } = settings;
   const hasColumns = !isJson(described.format);
@@ -155,7 +155,7 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
   );
 }
 
-/** Each column with its first value and the field it is sent as. */
+/** Shows each column with its first value and the field that it is mapped to. */
 function Columns({ described, settings, onChange }: ChangeProps) {
   const { header, firstRows } = described;
   const { type, map } = settings;
@@ -222,7 +222,7 @@ function FieldChoice({ column, field, fields, required, onChange }: FieldChoiceP
   );
 }
 
-/** "Shop ID" and shop_id are the same; "Shop Nr" and shop_id are not. */
+/** Returns whether a field and a column have the same name. "Shop ID" matches shop_id, but "Shop Nr" does not. */
 function isSameName(field: string, column: string): boolean {
   const letters = (name: string) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
   return letters(field) === letters(column);

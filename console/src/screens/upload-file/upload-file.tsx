@@ -51,7 +51,7 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
       const found = await describe(file, before?.encoding);
       const type = before?.type ?? found.suggestedType;
       setDescribed(found);
-      // Another encoding may be another header.
+      // Suggest the settings again, because a different encoding may produce a different header.
       setSettings(type && { ...suggestSettings(found, type), ...(before && keptOptions(before)) });
     } catch (error) {
       if (before === undefined) setDescribed(undefined);
@@ -72,7 +72,7 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
         chosen={described && `${described.file.name}, ${formatBytes(described.file.size)}`}
         problem={problem}
         onChoose={(file) => {
-          if (upload?.state().progress) setProblem('Stop what is running first, or wait for its end.');
+          if (upload?.state().progress) setProblem('Stop the current step first, or wait until it ends.');
           else read(file);
         }}
       />

@@ -11,7 +11,7 @@ interface WrongValuesProps {
   readonly rows: readonly Row[];
 }
 
-/** Wrong values that several rows share, to be replaced in all of them at once. */
+/** Shows invalid values that several rows share, so that the user can replace a value in all of these rows. */
 export function WrongValues({ upload, column, rows }: WrongValuesProps) {
   const at = upload.checker.header.indexOf(column);
   const shared = useMemo(() => {

@@ -1,16 +1,16 @@
 import type { BatchAnswer, RecordError } from '../../api/types.ts';
 
-/** Errors of an upload with the same field and reason. */
+/** The errors in an upload that have the same field and reason. */
 export interface ErrorGroup {
   readonly type: string;
   readonly field: string | null;
   readonly code: string;
-  /** Of the first error; the others may name other values. */
+  /** The message of the first error. Other errors in the group may mention different values. */
   readonly message: string;
   readonly records: readonly Pick<RecordError, 'index' | 'id' | 'message'>[];
 }
 
-/** The largest group first. */
+/** Groups errors, with the largest group first. */
 export function groupErrors(batches: readonly Pick<BatchAnswer, 'data'>[]): ErrorGroup[] {
   const errors = batches.flatMap(({ data }) => data.errors.map((error) => ({ ...error, type: data.type })));
   const groups = Map.groupBy(errors, ({ type, field, code }) => JSON.stringify([type, field, code]));

@@ -3,7 +3,7 @@ import { typeName } from '../../format/format.ts';
 import { Outcome } from '../../parts/badge.tsx';
 import { type Column, Count } from '../../parts/table.tsx';
 
-/** What became of an upload; the columns of both consoles. */
+/** The columns that show an upload's outcome. Both consoles use them. */
 export const receiptColumns: readonly Column<ReceiptSummary>[] = [
   { title: 'Type', cell: (receipt) => <WhatItWas {...receipt} /> },
   { title: 'Outcome', cell: ({ status, complete }) => <Outcome status={status} complete={complete} /> },

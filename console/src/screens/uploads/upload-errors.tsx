@@ -9,14 +9,14 @@ import { type ErrorGroup, groupErrors } from './group-errors.ts';
 
 const recordsShown = 50;
 
-/** What failed, grouped by field and reason. */
+/** Shows the failures, grouped by field and reason. */
 export function UploadErrors({ receipt }: { readonly receipt: Receipt }) {
   const groups = useMemo(() => groupErrors(receipt.batches), [receipt]);
   if (groups.length === 0) return null;
   return (
     <section className="card">
       <h2>Errors</h2>
-      <p className="hint">By field and reason. A record with several wrong fields counts in each group.</p>
+      <p className="hint">By field and reason. A record with several invalid fields counts in each group.</p>
       {groups.map((group) => (
         <Group key={`${group.type} ${group.field} ${group.code}`} group={group} />
       ))}
@@ -53,7 +53,10 @@ function Group({ group: { field, code, message, records } }: { readonly group: E
   );
 }
 
-/** Rejections leave when they are replayed or discarded, so an upload may have fewer than errors. */
+/**
+ * Links to the upload's rejections. They disappear when they are replayed or discarded, so an upload may have fewer
+ * rejections than errors.
+ */
 function OpenRejections({ requestId }: { readonly requestId: string }) {
   const open = useQuery(rejectionGroupsQuery({ request_id: requestId }));
   if (open.data === undefined) return null;

@@ -11,6 +11,12 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- /* The API's selector must not match the lake's pods. */ -}}
+{{- define "intake.lakeSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-lake
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "intake.labels" -}}
 {{ include "intake.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -28,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* A setting as it was written. From a file, Helm has numbers as floats, and `on` and `off` as booleans. */ -}}
+{{- /* Restores a setting, because Helm reads numbers in a values file as floats, and `on` and `off` as booleans. */ -}}
 {{- define "intake.setting" -}}
 {{- $name := first . -}}
 {{- $value := last . -}}
@@ -55,7 +61,7 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{- /* For NOTES: a pod that runs a command, as JSON in one line. Like the others it is allowed where Kubernetes enforces "restricted". */ -}}
+{{- /* Returns a pod that runs a command, as one line of JSON for NOTES. It also meets the "restricted" standard. */ -}}
 {{- define "intake.operatorPod" -}}
 {{- $container := dict "name" "intake-operator" "image" (include "intake.image" .) "args" (list "organisations" "create" "acme") -}}
 {{- $_ := set $container "envFrom" (list (dict "secretRef" (dict "name" "intake-operator"))) -}}

@@ -12,19 +12,19 @@ import { drawLine, grouped, printData, say } from '../../terminal/terminal.ts';
 
 const pollMs = 1_000;
 const waitMinutes = 60;
-/** Lines per write. */
+/** The number of lines in each write. */
 const linesPerWrite = 500;
 
 export const access: Command = {
   summary: 'write everything that is stored about a person',
   help: `Usage: intake access --customer <id> [options]
 
-Asks the service for everything that it stores about a person, waits until that is collected, and writes it, a line of JSON
-for each record. The service keeps it for 7 days. Needs a key with the permission data:access.
+Requests everything that the service stores about a person, waits until it has been collected, and writes it as a line of JSON
+for each record. The service keeps the result for 7 days. Needs a key with the permission data:access.
 
 Options:
   --customer <id>      the id of a customer, repeatable if a person has several
-  --user <id>          the id of a user that interactions name in user_id, repeatable
+  --user <id>          the id of a user, as in the user_id of interactions, repeatable
   --request <id>       downloads an earlier request instead
   --output <file>      a new file, which only you can read; default: standard output
   --timeout <minutes>  how long to wait, default ${waitMinutes}
@@ -33,7 +33,7 @@ Examples:
   intake access --customer c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11 --output person.ndjson
   intake access --request 019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f > person.ndjson
 
-Exit code: 0, or 1 if collecting takes longer than --timeout. It continues on the server; --request downloads it later.`,
+Exit code: 0 on success, 1 if collecting takes longer than --timeout. The service continues to collect; use --request later.`,
   options: {
     customer: { type: 'string', multiple: true },
     user: { type: 'string', multiple: true },
@@ -49,14 +49,14 @@ Exit code: 0, or 1 if collecting takes longer than --timeout. It continues on th
     const connection = connectionOf(await readSettings());
     const intake = await connect();
     const signal = interruption();
-    // Before anything is asked for: a file that exists is kept.
+    // Open the output before sending the request, because the command fails if the file already exists.
     const output = await outputOf(values);
     let isWritten = false;
     try {
       const id = earlier ?? (await request(intake, { customerIds, userIds }, signal));
       const { state } = await untilDone(intake, id, endMs, signal);
       if (state === 'pending' || state === 'running') {
-        say(`Collecting takes longer, and continues on the server. Later: intake access --request ${id}`);
+        say(`Collecting continues on the server. To download later: intake access --request ${id}`);
         return 1;
       }
       const count = await inLines(readCollectedLines(connection, id, signal), output.write);
@@ -75,22 +75,22 @@ function refuseWrong(
   earlier: string | undefined,
   args: readonly string[],
 ): void {
-  // Messages repeat no id, because they may end up in a log.
+  // Error messages never contain an id, because they may end up in a log.
   if (args.length > 0)
-    throw new UsageError('Name the person with --customer or --user. See intake access --help.');
+    throw new UsageError('Specify the person with --customer or --user. See intake access --help.');
   const isNamed = customerIds.length + userIds.length > 0;
   if (isNamed === (earlier !== undefined))
-    throw new UsageError('Say --customer or --user, or --request alone. See intake access --help.');
+    throw new UsageError('Use --customer or --user, or only --request. See intake access --help.');
   if (!customerIds.every(isCustomerId)) throw new UsageError('--customer is not a UUID.');
   if (!userIds.every(isUserId)) throw new UsageError('--user is empty or too long.');
-  // An id in a path ends up in logs. Those of requests are UUIDs of version 7, those of people are rarely.
+  // An id in a URL path ends up in logs. Request ids are version 7 UUIDs, which people's ids rarely are.
   if (earlier !== undefined && !/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(earlier))
     throw new UsageError('--request is not the id of an access request.');
 }
 
 interface Output {
   readonly write: (text: string) => Promise<unknown>;
-  /** Part of a file could be taken for the whole, so only a complete one is kept. */
+  /** Deletes the file if it is incomplete, because it could be mistaken for a complete one. */
   readonly close: (isWritten: boolean) => Promise<void>;
 }
 
@@ -98,11 +98,12 @@ async function outputOf(values: Values): Promise<Output> {
   const path = textOf(values, 'output');
   if (path === undefined) return { write: printData, close: async () => {} };
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    const message = error.code === 'EEXIST' ? 'The file exists. Name a new one.' : `${error.message}.`;
+    const message =
+      error.code === 'EEXIST' ? 'The file already exists. Specify a new one.' : `${error.message}.`;
     throw withPath(path, new FileError(message));
   });
   return {
-    // `write` may write only part of it.
+    // `appendFile` writes the whole text, but `write` may write only part of it.
     write: (text) => file.appendFile(`${text}\n`),
     async close(isWritten) {
       await file.close();
@@ -111,7 +112,7 @@ async function outputOf(values: Values): Promise<Output> {
   };
 }
 
-/** Returns how many there were. */
+/** Writes the records as JSON lines and returns how many there were. */
 async function inLines(
   records: AsyncIterable<{ readonly line: string }>,
   write: Output['write'],
@@ -138,7 +139,7 @@ async function request(
   return id;
 }
 
-/** The request when it is done, or the time is up. */
+/** Waits until the request is done or the timeout expires, and returns the request. */
 async function untilDone(
   intake: Intake,
   id: string,
@@ -158,7 +159,7 @@ async function untilDone(
     }
   } catch (error) {
     if (signal.aborted || error instanceof IntakeError)
-      say(`Collecting continues on the server. Later: intake access --request ${id}`);
+      say(`Collecting continues on the server. To download later: intake access --request ${id}`);
     throw error;
   } finally {
     if (process.stderr.isTTY) drawLine();

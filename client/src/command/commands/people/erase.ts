@@ -25,27 +25,27 @@ import { rowsOf } from './erasures.ts';
 import { readIds } from './read-ids.ts';
 
 const pollMs = 2_000;
-/** How often a log gets a line. */
+/** The interval between progress lines when the output is a log. */
 const logLineMs = 60_000;
 const waitMinutes = 60;
 const unknownShownMax = 20;
 
 export const erase: Command = {
-  summary: 'erase customers, or users that interactions name',
+  summary: 'erase customers, or users of interactions',
   help: `Usage: intake erase [<id>...] [--file <file>] [options]
 
-Erases customers by their ids. As soon as the service has answered, nobody can read anything of them, and records that name
-them are refused. It then sweeps its tables; the command waits for that. Their transactions and interactions stay without
-them, unless you add --delete. Needs a key with the permission data:erase. This cannot be undone.
+Erases customers by their ids. As soon as the service has answered, nobody can read their data, and records that refer to
+them are refused. The command waits until they are removed from all tables. Their transactions and interactions are kept
+without their ids unless you add --delete. Needs a key with the permission data:erase. This cannot be undone.
 
-Ids that you type stay in the history of your shell: a file is better. Messages name no id. Only on a terminal the command
-lists the ids that are not stored.
+Ids that you type stay in the history of your shell, so a file is better. Messages contain no ids, except that on a terminal
+the command lists the ids that are not stored.
 
 Options:
-  --file <file>        takes ids from a file, one a line; - is standard input, and needs --yes
-  --users              the ids are those of users that interactions name in user_id, not of customers
+  --file <file>        reads the ids from a file, one per line; - is standard input and needs --yes
+  --users              the ids are user ids, as in the user_id of interactions, not customer ids
   --delete             deletes transactions and interactions too
-  --yes                does not ask
+  --yes                does not ask for confirmation
   --no-wait            does not wait for the sweep
   --timeout <minutes>  how long to wait for it, default ${waitMinutes}
   --json               a line of JSON for each erasure
@@ -55,7 +55,7 @@ Examples:
   intake erase --file visitors.txt --users --delete
   psql -Atc 'select customer_id from leavers' | intake erase --file - --yes --no-wait --json
 
-Exit code: 0, or 1 if the sweep takes longer than --timeout. It continues on the server; intake erasures shows its state.`,
+Exit code: 0 on success, 1 if the sweep takes longer than --timeout. The sweep continues; intake erasures shows its state.`,
   options: {
     file: { type: 'string' },
     users: { type: 'boolean' },
@@ -91,8 +91,8 @@ function peopleOf(count: number, { users }: Values): string {
 function confirmationOf(count: number, values: Values) {
   const what = peopleOf(count, values);
   const kept = values.delete
-    ? 'Transactions and interactions of theirs are deleted too.'
-    : 'Transactions and interactions of theirs stay without them.';
+    ? 'Their transactions and interactions are deleted too.'
+    : 'Their transactions and interactions are kept without their ids.';
   return {
     question: `Erase ${what}? ${kept} This cannot be undone.`,
     withoutTerminal: `This erases ${what}, and cannot be undone.`,
@@ -100,7 +100,7 @@ function confirmationOf(count: number, values: Values) {
   };
 }
 
-/** One request at a time, so that the ids of erasures are on the screen if a later one fails. */
+/** Sends the requests one after another, so that the user has already seen the earlier erasure ids if a request fails. */
 async function request(
   intake: Intake,
   ids: readonly string[],
@@ -124,7 +124,9 @@ function isSwept({ state }: Erasure): boolean {
   return state === 'swept' || state === 'done';
 }
 
-/** The erasures as they are when all are swept, or the time is up. A sweep takes them in this order. */
+/**
+ * Waits until all erasures are swept or the timeout expires, and returns them. The service sweeps erasures in list order.
+ */
 async function untilSwept(
   intake: Intake,
   requested: readonly Erasure[],
@@ -154,7 +156,7 @@ async function untilSwept(
   }
 }
 
-/** On a terminal one line that is redrawn; in a log a line every minute. */
+/** Shows the progress on one line that is redrawn on a terminal, or prints a line per minute to a log. */
 class SweepProgress {
   readonly #startedMs = performance.now();
   #shownMs = this.#startedMs;
@@ -196,7 +198,7 @@ async function report(
   const rows = erasures.map((erasure, at) => [
     erasure.erasure_id,
     erasure.people,
-    // The service knows users only by their interactions, and does not count them.
+    // The service knows users only from their interactions, so it cannot count unknown users.
     values.users ? '' : (unknownIds[at]?.length ?? 0),
     rowsOf(erasure),
     erasure.state,

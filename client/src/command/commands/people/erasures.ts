@@ -5,18 +5,18 @@ import { confirm } from '../../terminal/confirm.ts';
 import { grouped, print, printJson, printJsonLine, printTable } from '../../terminal/terminal.ts';
 
 export const erasures: Command = {
-  summary: 'list erasures of people, show one or its certificate, or let its people come back',
+  summary: 'list erasures of people, show one or its certificate, or accept its people again',
   help: `Usage: intake erasures [list|show|certificate|lift] [<erasure id>] [options]
 
   list          the newest first (the default)
   show          one erasure, as JSON
   certificate   what a swept erasure removed and what remains, signed, as JSON
-  lift          lets the people of a swept erasure come back: records that name them are accepted again
+  lift          accepts records of the people of a swept erasure again
 
 Options:
-  --limit <count>   of list: how many, default 20
-  --yes             of lift: does not ask
-  --json            prints JSON; of list, a line for each
+  --limit <count>   for list: number of erasures, default 20
+  --yes             for lift: does not ask for confirmation
+  --json            prints JSON; for list, a line for each
 
 Examples:
   intake erasures
@@ -33,9 +33,9 @@ Examples:
       rest.length > 0
     )
       throw new UsageError(
-        'Say list, or show, certificate or lift and the id of an erasure. See intake erasures --help.',
+        'Use list, or show, certificate or lift with the id of an erasure. See intake erasures --help.',
       );
-    // An id in a path ends up in logs, and may be that of a person by mistake. Those of erasures are UUIDs of version 7.
+    // An id in a URL path ends up in logs, and users may pass a person's id by mistake. Erasure ids are version 7 UUIDs.
     if (id !== undefined && !/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(id))
       throw new UsageError('That is not the id of an erasure. See intake erasures.');
     const intake = await connect();
@@ -54,7 +54,7 @@ Examples:
 
 const confirmation = {
   question: 'Accept records of these people again?',
-  withoutTerminal: 'This lets erased people come back.',
+  withoutTerminal: 'This accepts records of erased people again.',
   declined: 'Nothing was lifted.',
 };
 
@@ -75,7 +75,7 @@ async function list(
   await (rows.length === 0 ? print('There are no erasures.') : printTable(header, rows));
 }
 
-/** How many rows of all tables were changed or deleted. */
+/** Returns the number of rows changed or deleted in all tables. */
 export function rowsOf({ rows }: Erasure): number {
   return Object.values(rows).reduce((sum, count) => sum + count, 0);
 }

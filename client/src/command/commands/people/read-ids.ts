@@ -8,13 +8,13 @@ const problemsShownMax = 20;
 
 interface Given {
   readonly id: string;
-  /** Argument or line, counted from 1. */
+  /** The number of the argument or line, counting from 1. */
   readonly place: string;
 }
 
 /**
- * The ids of the arguments and of the file, each once; `-` is standard input. Messages name the line of a wrong id and not the
- * id, because standard error often ends up in a log.
+ * Returns the distinct ids from the arguments and from the file, which is standard input if its path is `-`. Error messages
+ * show the line number of an invalid id but not the id itself, because standard error often ends up in a log.
  */
 export async function readIds(
   args: readonly string[],
@@ -30,7 +30,7 @@ export async function readIds(
   if (problems.length > 0) {
     const more = problems.length - problemsShownMax;
     throw new UsageError(
-      'Nothing was erased, because some ids are wrong.',
+      'Nothing was erased, because some ids are invalid.',
       ...problems.slice(0, problemsShownMax).map((each) => `  ${each}`),
       ...(more > 0 ? [`  and ${more} more`] : []),
     );
@@ -38,7 +38,9 @@ export async function readIds(
   return [...new Set(given.map(({ id }) => id))];
 }
 
-/** A space at an end is more likely a slip than part of the id, and would erase nobody without a word. */
+/**
+ * Returns what is wrong with a user id. An id with a leading or trailing space is probably a mistake and would match nobody.
+ */
 function problemOfUser(id: string): string | undefined {
   if (id !== id.trim()) return 'begins or ends with a space.';
   return isUserId(id) ? undefined : 'is longer than the id of a user can be.';

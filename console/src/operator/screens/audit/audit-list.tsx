@@ -55,7 +55,7 @@ function Details({ details, request_id }: Pick<AuditEntry, 'details' | 'request_
   );
 }
 
-/** The newest entry first, of one organisation or of all. */
+/** Lists the audit entries for one organisation or for all organisations, newest first. */
 export function AuditList({ organisation }: { readonly organisation: string | undefined }) {
   const list = useInfiniteQuery(auditPagesQuery(organisation));
   return (

@@ -1,4 +1,4 @@
-/** The details of an act on one line: "label: nightly export; expires_at: none". */
+/** Formats an action's details on one line, such as "label: nightly export; expires_at: none". */
 export function describeDetails(details: Readonly<Record<string, unknown>>): string {
   return Object.entries(details)
     .map(([name, value]) => `${name}: ${textOf(value)}`)

@@ -24,7 +24,7 @@ export function IssueKey({ slug, onIssued, onClose }: IssueKeyProps) {
   const wanted = keyRequestOf(slug, form);
   const issuing = useMutation({
     mutationFn: () => issueKey(wanted),
-    // The answer has the key: it must not stay in memory longer than on the screen.
+    // The response contains the key, so drop it from memory as soon as the screen no longer shows it.
     gcTime: 0,
     onSuccess: async (issued) => {
       onIssued(issued);

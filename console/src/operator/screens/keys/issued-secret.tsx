@@ -2,7 +2,7 @@ import { Time } from '../../../format/time.tsx';
 import type { IssuedKey } from '../../api/types.ts';
 import { Secret } from '../../parts/secret.tsx';
 
-/** A key that was just issued, perhaps as the successor of another. */
+/** Shows a newly issued key, which may replace another key. */
 export function IssuedSecret({
   issued,
   onDone,

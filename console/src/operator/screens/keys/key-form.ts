@@ -4,18 +4,18 @@ import { fromLocalField } from '../../../format/format.ts';
 import { shellOptions, shellWord } from '../../../format/shell-word.ts';
 import type { KeyRequest } from '../../api/keys.ts';
 
-/** What the form for a new key holds. */
+/** The state of the form for a new key. */
 export interface KeyForm {
   readonly browser: boolean;
   readonly permissions: ReadonlySet<string>;
-  /** One origin per line. */
+  /** The origins, one per line. */
   readonly origins: string;
   readonly label: string;
-  /** As a field of the kind datetime-local has it; empty if the key never expires. */
+  /** The value of a datetime-local field. It is empty if the key never expires. */
   readonly expires: string;
 }
 
-/** What most keys need: everything but erasing people, as on the command line. */
+/** The defaults, which suit most keys. As on the command line, they permit everything except erasing people. */
 export const emptyForm: KeyForm = {
   browser: false,
   permissions: new Set(['data:write', 'data:read', 'interactions:write', 'interactions:read']),
@@ -24,10 +24,12 @@ export const emptyForm: KeyForm = {
   expires: '',
 };
 
-/** Permissions to upload one type. */
+/** The permissions to upload a single type. */
 export const typePermissions = uploadTypes.filter((type) => type !== 'interactions').map(uploadPermission);
 
-/** `data:write` covers every type, so the permissions for one type add nothing to it. */
+/**
+ * Returns the permissions to request. `data:write` covers every type, so permissions for a single type would be redundant.
+ */
 function permissionsOf(chosen: ReadonlySet<string>): readonly string[] {
   return [...chosen].filter(
     (permission) => !(chosen.has('data:write') && typePermissions.includes(permission)),
@@ -51,7 +53,7 @@ export function keyRequestOf(organisation: string, form: KeyForm): KeyRequest {
   };
 }
 
-/** The same as a line for the terminal. */
+/** Returns the equivalent terminal line. */
 export function issueLine({ organisation, ...wanted }: KeyRequest): string {
   const granted = wanted.browser
     ? ` --browser${repeated('origin', wanted.origins)}`

@@ -16,15 +16,15 @@ import { RotateKey } from './rotate-key.tsx';
 
 interface KeyListProps {
   readonly filter: KeyFilter;
-  /** Whether the keys belong to several organisations. */
+  /** Whether the list contains several organisations' keys. */
   readonly ofAll: boolean;
-  /** Whether their organisation is deleted: then they can only be revoked. */
+  /** Whether the organisation is deleted. Its keys can then only be revoked. */
   readonly ofDeleted?: boolean;
-  /** Shown in place of an empty list. */
+  /** The content that is shown if the list is empty. */
   readonly empty: ReactNode;
 }
 
-/** Keys, each of which can be rotated or revoked. */
+/** Lists keys, with buttons to rotate or revoke each key. */
 export function KeyList({ filter, ofAll, ofDeleted = false, empty }: KeyListProps) {
   const mayChange = useMayChange();
   const client = useQueryClient();
@@ -37,7 +37,7 @@ export function KeyList({ filter, ofAll, ofDeleted = false, empty }: KeyListProp
     mutationFn: ({ key_id }: Key) => revokeKey(key_id),
     onSuccess: async () => {
       await readAgain(client);
-      // The button that had the focus is gone.
+      // The button that had the focus is gone, so focus the heading.
       heading.current?.focus();
     },
   });

@@ -1,13 +1,13 @@
 import type { Tone } from '../../../parts/badge.tsx';
 import type { Key } from '../../api/types.ts';
 
-/** A key that ends within this time is marked, so that somebody rotates it before. */
+/** A key that expires within this time is marked, so that somebody rotates it before then. */
 const soonMs = 7 * 86_400_000;
 
 export interface KeyState {
   readonly tone: Tone;
   readonly text: string;
-  /** Whether a request with it is accepted. */
+  /** Whether requests with this key are accepted. */
   readonly inUse: boolean;
 }
 
@@ -24,7 +24,7 @@ export function keyStateOf(
     : { tone: 'good', text: 'Active', inUse: true };
 }
 
-/** Keys in use first, then the newest first: the service orders them by their random ids. */
+/** Sorts keys that are in use first, then newest first, because the service sorts keys by their random ids. */
 export function usefulFirst(keys: readonly Key[], nowMs: number): Key[] {
   const rank = (key: Key) => (keyStateOf(key, nowMs).inUse ? 0 : 1);
   return keys.toSorted(

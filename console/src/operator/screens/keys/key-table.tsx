@@ -9,11 +9,11 @@ import { keyStateOf } from './key-state.ts';
 
 interface KeyTableProps {
   readonly keys: readonly Key[];
-  /** Whether the keys belong to several organisations. */
+  /** Whether the table contains several organisations' keys. */
   readonly ofAll: boolean;
-  /** Whether their organisation is deleted: then they can only be revoked. */
+  /** Whether the organisation is deleted. Its keys can then only be revoked. */
   readonly ofDeleted: boolean;
-  /** Undefined if the token may only read. */
+  /** Called to rotate a key. Undefined if the token is read-only. */
   readonly onRotate: ((key: Key) => void) | undefined;
   readonly onRevoke: (key: Key) => void;
 }

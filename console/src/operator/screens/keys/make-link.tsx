@@ -10,9 +10,9 @@ import { FormField, SelectField } from '../../parts/form-field.tsx';
 import { periodChoices, periodFromNow } from '../../parts/periods.ts';
 import { keepServiceAddress, keptServiceAddress, originOf } from './public-address.ts';
 
-/** A link that was just made. */
+/** A newly created link. */
 export interface MadeLink extends ConsoleLink {
-  /** The address of the service; empty if it is not known. */
+  /** The service's address, which is empty if it is unknown. */
   readonly address: string;
 }
 
@@ -30,7 +30,7 @@ export function MakeLink({ slug, onMade, onClose }: MakeLinkProps) {
   const wanted = { organisation: slug, read_only: readOnly, expires_at: periodFromNow(period) };
   const making = useMutation({
     mutationFn: () => makeConsoleLink(wanted),
-    // The answer has the link: it must not stay in memory longer than on the screen.
+    // The response contains the link, so drop it from memory as soon as the screen no longer shows it.
     gcTime: 0,
     onSuccess: async (made) => {
       keepServiceAddress(originOf(address));

@@ -1,17 +1,20 @@
 const storageKey = 'intake-operator-service-address';
 
-/** The origin of an address that was typed; empty if it has none. */
+/** Returns the origin of the address that the user typed, or an empty string if it has none. */
 export function originOf(address: string): string {
   const text = address.trim();
   return URL.canParse(text) && /^https?:/.test(text) ? new URL(text).origin : '';
 }
 
-/** The admin port does not know where organisations reach the service, so the browser keeps what was typed. */
+/**
+ * Returns the service's public address. The admin API does not return this address, so the browser remembers the one that
+ * the operator typed.
+ */
 export function keptServiceAddress(): string {
   try {
     return originOf(localStorage.getItem(storageKey) ?? '');
   } catch {
-    return ''; // Storage may be forbidden.
+    return ''; // Storage may be blocked.
   }
 }
 
@@ -20,6 +23,6 @@ export function keepServiceAddress(address: string): void {
     if (address === '') localStorage.removeItem(storageKey);
     else localStorage.setItem(storageKey, address);
   } catch {
-    // It is then typed again next time.
+    // Without storage, the operator has to type the address again.
   }
 }

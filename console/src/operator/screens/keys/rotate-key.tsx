@@ -15,7 +15,7 @@ interface RotateKeyProps {
   readonly onClose: () => void;
 }
 
-/** Issues a successor; the old key works for the grace period. */
+/** Issues a new key to replace an old one. The old key stays valid for the grace period. */
 export function RotateKey({ rotated: { key_id }, onIssued, onClose }: RotateKeyProps) {
   const [grace, setGrace] = useState('1d');
   const [expires, setExpires] = useState('');
@@ -24,7 +24,7 @@ export function RotateKey({ rotated: { key_id }, onIssued, onClose }: RotateKeyP
   const rotation = { grace_seconds: secondsOf(grace), ...(expires_at === undefined ? {} : { expires_at }) };
   const rotating = useMutation({
     mutationFn: () => rotateKey(key_id, rotation),
-    // The answer has the key: it must not stay in memory longer than on the screen.
+    // The response contains the key, so drop it from memory as soon as the screen no longer shows it.
     gcTime: 0,
     onSuccess: async (issued) => {
       onIssued(issued);

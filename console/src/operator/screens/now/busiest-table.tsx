@@ -9,7 +9,7 @@ interface BusiestTableProps {
   readonly by: keyof Traffic;
 }
 
-/** Each bar is a share of the largest number in its column. */
+/** Shows the busiest organisations. Each bar is relative to the largest number in its column. */
 export function BusiestTable({ organisations, by }: BusiestTableProps) {
   const columns: readonly Column<BusyOrganisation>[] = [
     { title: 'Organisation', cell: (row) => <Who {...row} /> },

@@ -8,7 +8,7 @@ interface Measure {
   readonly format: (value: number) => string;
 }
 
-/** What is counted for each organisation, in the order of the columns. */
+/** An organisation's measured quantities, in column order. */
 export const measures: Readonly<Record<keyof Traffic, Measure>> = {
   requests: { title: 'Requests', tone: 'plain', format: formatNumber },
   records: { title: 'Records', tone: 'plain', format: formatNumber },

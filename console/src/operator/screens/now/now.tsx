@@ -16,7 +16,7 @@ const route = getRouteApi('/frame/');
 
 const organisationsShown = 20;
 
-/** The order and the minutes of the address; what it does not know is the default. */
+/** Returns the sort order and the number of minutes from the URL. Unknown values fall back to the default. */
 function useView() {
   const search = route.useSearch();
   const by = measureNames.find((name) => name === search.by) ?? defaultMeasure;

@@ -1,7 +1,7 @@
 import { createContext, useContext } from 'react';
 import type { Organisation } from '../../api/types.ts';
 
-/** The organisation, for its screens. */
+/** Provides the organisation to the screens in this folder. */
 export const OneOrganisation = createContext<Organisation | null>(null);
 
 export function useOrganisation(): Organisation {

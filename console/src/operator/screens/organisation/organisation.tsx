@@ -10,7 +10,7 @@ const route = getRouteApi('/frame/organisations/$slug');
 
 const back = <Link to="/organisations">Organisations</Link>;
 
-/** What surrounds every screen of one organisation. */
+/** Shows the frame around one organisation's screens. */
 export function OrganisationPage() {
   const { slug } = route.useParams();
   if (!slugPattern.test(slug))

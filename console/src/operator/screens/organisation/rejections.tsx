@@ -24,7 +24,7 @@ const columns: readonly Column<RejectionGroup>[] = [
   { title: 'Last seen', cell: ({ last_seen }) => <Time value={last_seen} /> },
 ];
 
-/** What fails and why; the records themselves belong to the organisation. */
+/** Shows the failures and their reasons. It does not show the records, because they belong to the organisation. */
 export function RejectionsScreen() {
   const { slug } = useOrganisation();
   const groups = useQuery(rejectionGroupsQuery(slug));
@@ -45,7 +45,7 @@ export function RejectionsScreen() {
                   keyOf={({ type, code, field }) => `${type} ${code} ${field}`}
                 />
                 <p className="hint">
-                  A record with several wrong fields counts once for each. To see the records, open the
+                  A record with several invalid fields counts once for each. To see the records, open the
                   organisation’s console with{' '}
                   <Link to="/organisations/$slug/keys" params={{ slug }}>
                     a console link

@@ -2,9 +2,10 @@ import { shellWord } from '../../../format/shell-word.ts';
 import { Time } from '../../../format/time.tsx';
 import { Facts } from '../../../parts/facts.tsx';
 import { Terminal, type TerminalCall } from '../../../parts/terminal.tsx';
-import { organisationPath } from '../../api/organisations.ts';
+import { lakePath, organisationPath } from '../../api/organisations.ts';
 import { OrganisationState } from '../../parts/organisation-state.tsx';
 import { Changing } from '../../signed-in.tsx';
+import { Lake } from './lake.tsx';
 import { DeleteOrRestore } from './lifetime/delete.tsx';
 import { Retention } from './lifetime/retention.tsx';
 import { Suspend } from './lifetime/suspend.tsx';
@@ -43,6 +44,7 @@ export function SummaryScreen() {
       </section>
       <Limits organisation={organisation} />
       <Retention organisation={organisation} />
+      <Lake organisation={organisation} />
       <TrafficNow organisation={organisation} />
       <Terminal calls={callsFor(organisation.slug)} />
     </>
@@ -56,5 +58,13 @@ function callsFor(slug: string): readonly TerminalCall[] {
     { what: 'Read', path, intake: command('limit') },
     { what: 'Suspend', path, method: 'PATCH', body: '{"suspended": true}', intake: command('suspend') },
     { what: 'Resume', path, method: 'PATCH', body: '{"suspended": false}', intake: command('resume') },
+    { what: 'Show the progress of its lake', path: lakePath(slug) },
+    ...(['on', 'off'] as const).map((state) => ({
+      what: `Switch its lake ${state}`,
+      path,
+      method: 'PATCH' as const,
+      body: `{"lake": ${state === 'on'}}`,
+      intake: `${command('set-lake')} ${state}`,
+    })),
   ];
 }

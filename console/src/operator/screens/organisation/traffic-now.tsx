@@ -5,10 +5,13 @@ import { busiestQuery } from '../../api/activity.ts';
 import type { Organisation } from '../../api/types.ts';
 import { defaultMeasure, defaultMinutes, measureNames, measures } from '../now/measures.ts';
 
-/** The most that the service returns. */
+/** The maximum number of organisations that the service returns. */
 const organisationsMax = 50;
 
-/** Only the busiest are counted. If they are fewer than the most that are returned, the others had no requests. */
+/**
+ * Shows the organisation's current traffic. The service returns only the busiest organisations. If it returns fewer than the
+ * maximum, all others had no requests.
+ */
 export function TrafficNow({ organisation }: { readonly organisation: Organisation }) {
   const busiest = useQuery(
     busiestQuery({ by: defaultMeasure, minutes: defaultMinutes, limit: organisationsMax }),

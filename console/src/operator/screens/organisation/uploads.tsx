@@ -31,7 +31,7 @@ const columns: readonly Column<ReceiptSummary>[] = [
   { title: 'Key', cell: ({ key_id }) => <code>{key_id}</code> },
 ];
 
-/** The receipts of the organisation, without its records. */
+/** Shows the organisation's receipts, without its records. */
 export function UploadsScreen() {
   const { slug } = useOrganisation();
   const { status } = route.useSearch();

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { changeOrganisation, type OrganisationChange } from '../../api/organisations.ts';
 import { readAgain } from '../../api/read-again.ts';
 
-/** Does something to an organisation, then reads again what is shown. */
+/** Changes an organisation, and then fetches the visible queries again. */
 export function useAct<Wanted = void>(act: (wanted: Wanted) => Promise<unknown>, onDone: () => void) {
   const client = useQueryClient();
   return useMutation({

@@ -8,7 +8,7 @@ import { FormDialog } from '../../parts/form-dialog.tsx';
 import { FormField } from '../../parts/form-field.tsx';
 
 const nameLengthMax = 200;
-/** Browsers read it with the flag v, in which a hyphen between brackets is an error. */
+/** Browsers compile the pattern with the v flag, which does not allow an unescaped hyphen in a character class. */
 const slugFieldPattern = '[a-z0-9]+(?:-+[a-z0-9]+)*';
 
 export function CreateOrganisation({ onClose }: { readonly onClose: () => void }) {
@@ -47,7 +47,7 @@ export function CreateOrganisation({ onClose }: { readonly onClose: () => void }
         pattern={slugFieldPattern}
         maxLength={63}
         title="Lower-case letters, digits and hyphens"
-        hint="Identifies the organisation for good: lower-case letters, digits and hyphens, such as acme."
+        hint="Identifies the organisation permanently: lower-case letters, digits and hyphens, such as acme."
       />
       <FormField
         label="Name"
@@ -55,7 +55,7 @@ export function CreateOrganisation({ onClose }: { readonly onClose: () => void }
         value={name}
         onChange={setName}
         maxLength={nameLengthMax}
-        hint="For people; it can be changed. Without one, the slug is the name."
+        hint="For people; it can be changed. Without a name, the slug is used."
       />
     </FormDialog>
   );

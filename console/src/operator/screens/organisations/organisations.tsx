@@ -22,7 +22,7 @@ import { CreateOrganisation } from './create-organisation.tsx';
 
 const route = getRouteApi('/frame/organisations');
 
-/** As the service takes it. */
+/** The maximum length of a search term that the service accepts. */
 const searchLengthMax = 63;
 
 const columns: readonly Column<Organisation>[] = [
@@ -85,7 +85,7 @@ function OrganisationList() {
   const { search } = route.useSearch();
   const list = useInfiniteQuery({
     ...organisationPagesQuery(search),
-    // While somebody types, the list must not vanish with each letter.
+    // Keep the list visible while the user types.
     placeholderData: keepPreviousData,
   });
   return (

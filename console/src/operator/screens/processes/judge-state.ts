@@ -1,7 +1,7 @@
 import type { Tone } from '../../../parts/badge.tsx';
 import type { ChoreState, ProcessState } from '../../api/types.ts';
 
-/** A process reports every minute, so by then it has missed a report. */
+/** A process reports every minute, so if it has been silent for this long, it has missed a report. */
 const missingAfterMs = 120_000;
 
 export function isMissing({ seen_at }: Pick<ProcessState, 'seen_at'>, nowMs: number): boolean {
@@ -9,8 +9,8 @@ export function isMissing({ seen_at }: Pick<ProcessState, 'seen_at'>, nowMs: num
 }
 
 /**
- * Whether maintenance is left undone. A process that started just now does not count: it becomes the leader soon, and
- * reports that a minute later.
+ * Returns whether no process runs the maintenance. Returns false if a process has just started, because that process will
+ * soon become the leader and report it within a minute.
  */
 export function isWithoutLeader(
   processes: readonly Pick<ProcessState, 'seen_at' | 'started_at' | 'is_leader'>[],
@@ -22,12 +22,12 @@ export function isWithoutLeader(
   );
 }
 
-/** What needs somebody is seen without scrolling; the others keep their order. */
+/** Moves rows with problems to the top, where they are visible without scrolling. The other rows keep their order. */
 export function troubledFirst<Row>(rows: readonly Row[], isTroubled: (row: Row) => boolean): Row[] {
   return rows.toSorted((one, other) => Number(isTroubled(other)) - Number(isTroubled(one)));
 }
 
-/** A failure counts until the chore has run again. */
+/** Returns a chore's state. A failure counts until the chore's next successful run. */
 export function choreStateOf({ ran_at, failed_at }: Pick<ChoreState, 'ran_at' | 'failed_at'>): {
   readonly tone: Tone;
   readonly text: string;

@@ -25,7 +25,10 @@ export function ProcessesScreen() {
   );
 }
 
-/** No command shows the processes; the nodes of a cluster have one. */
+/**
+ * Returns the calls that the terminal section shows. There is a command that shows a cluster's nodes, but none that shows
+ * the processes.
+ */
 function callsFor(state: ServiceState | undefined): readonly TerminalCall[] {
   const isCluster = state !== undefined && state.nodes !== null;
   return [{ path: statePath, ...(isCluster ? { intake: 'intake-server cluster' } : {}) }];

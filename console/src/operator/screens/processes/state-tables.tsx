@@ -15,7 +15,7 @@ export function Processes({ processes, nowMs }: ProcessesProps) {
   if (processes.length === 0)
     return (
       <Empty title="No process has reported yet.">
-        <p>Each one reports every minute after it starts. This page shows it then.</p>
+        <p>Each process reports every minute after it starts, and then appears here.</p>
       </Empty>
     );
   return (
@@ -57,8 +57,8 @@ export function NoLeader({ processes, nowMs }: ProcessesProps) {
     <div className="notice notice-bad">
       <p className="notice-title">No process runs maintenance.</p>
       <p>
-        Uploads still work, but old data stays and no partitions are made. See IntakeMaintenanceStuck in the
-        runbook.
+        Uploads still work, but old data stays and no partitions are created. See IntakeMaintenanceStuck in
+        the runbook.
       </p>
     </div>
   );
@@ -68,7 +68,7 @@ export function Chores({ chores }: { readonly chores: readonly ChoreState[] }) {
   if (chores.length === 0)
     return (
       <Empty title="No chore has run yet.">
-        <p>One process runs them, soon after it starts. If this stays empty, read its log.</p>
+        <p>One process runs them soon after it starts. If this stays empty, read the log of that process.</p>
       </Empty>
     );
   return (

@@ -20,11 +20,13 @@ export function SignIn() {
       <details className="terminal">
         <summary>Where to get a token</summary>
         <p>
-          Tokens are issued on the command line, with access to the database. Each person gets a token of
-          their own: its name is the actor in the audit log.
+          Tokens are issued on the command line, with access to the database. Each person needs a separate
+          token, because its name is the actor in the audit log.
         </p>
         <Line text="intake-server tokens issue <name>" />
-        <p>With --read-only it sees everything and changes nothing; with --expires 90d it expires.</p>
+        <p>
+          A token with --read-only cannot change anything. With --expires 90d, a token expires after 90 days.
+        </p>
       </details>
       <p className="hint">Organisations sign in at the address of the service, with an API key or a link.</p>
     </SignInPage>

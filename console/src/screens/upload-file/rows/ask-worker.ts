@@ -2,8 +2,8 @@ import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import type { Answered, Asked } from './file-worker.ts';
 
 /**
- * Lets a worker read a file, so that the page draws and reacts meanwhile. The worker reads one chunk of rows ahead and then waits:
- * a fast reader does not fill the memory of a slow page.
+ * Reads a file in a worker, so that the page stays responsive. The worker reads one chunk of rows ahead and then waits.
+ * Otherwise, a fast worker would fill a slow page's memory.
  */
 export async function* askWorker(asked: Asked): AsyncGenerator<Answered> {
   const worker = new Worker(new URL('./file-worker.ts', import.meta.url), { type: 'module' });
@@ -15,7 +15,7 @@ export async function* askWorker(asked: Asked): AsyncGenerator<Answered> {
   };
   worker.onmessage = ({ data }: MessageEvent<Answered>) => take(data);
   worker.onerror = () =>
-    take({ is: 'failed', message: 'What reads files could not be loaded. Load this page again.' });
+    take({ is: 'failed', message: 'The file reader could not be loaded. Reload this page.' });
   worker.postMessage(asked);
   try {
     for (;;) {

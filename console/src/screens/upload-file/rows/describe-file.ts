@@ -12,11 +12,11 @@ import { inScreenWords } from './screen-words.ts';
 const rowsShown = 5;
 const recordsSampled = 100;
 
-/** What a file looks like before anything is known of its type. */
+/** A file before its record type is known. */
 export interface DescribedFile {
   readonly file: File;
   readonly format: FileFormat;
-  /** The columns, or the members of the first JSON objects. */
+  /** The file's columns, or the keys of its first JSON objects. */
   readonly header: readonly string[];
   readonly separator: string | undefined;
   readonly firstRows: readonly { readonly line: number; readonly cells: readonly string[] }[];
@@ -24,9 +24,9 @@ export interface DescribedFile {
   readonly suggestedType: UploadType | undefined;
 }
 
-/** Reads only the beginning of the file. */
+/** Describes a file after reading only its start. */
 export async function describeFile(file: File, encoding: string | undefined): Promise<DescribedFile> {
-  // Any type will do, because the cells are read as they are.
+  // The type does not matter, because the cells are not converted.
   const opened = await openBlob(file, 'shops', { isPreview: true, encoding });
   const records: FileRecord[] = [];
   try {
@@ -57,31 +57,31 @@ export async function describeFile(file: File, encoding: string | undefined): Pr
   };
 }
 
-/** JSON names its values itself, and has no header. */
+/** Returns whether the format is JSON, which has named values but no header. */
 export function isJson(format: FileFormat): boolean {
   return format === 'json' || format === 'ndjson';
 }
 
-/** What the number of a record counts. */
+/** Returns the unit in which the file's records are counted. */
 export function placeName(format: FileFormat): 'Line' | 'Row' | 'Record' {
   if (format === 'csv' || format === 'ndjson') return 'Line';
   return format === 'xlsx' ? 'Row' : 'Record';
 }
 
-/** A value of JSON as the text of a cell. */
+/** Returns a JSON value as cell text. */
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** How a file is read, as chosen on the screen. */
+/** The settings for reading the file, which the user chooses on the screen. */
 export interface Settings extends FileOptions {
   readonly type: UploadType;
-  /** Every column with its field; '' leaves the column out. */
+  /** The field that each column is mapped to. A column that is mapped to '' is skipped. */
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** The settings to begin with: the same suggestions as those of `intake map`. */
+/** Returns the initial settings, with the same suggestions as `intake map`. */
 export function suggestSettings({ header, firstRows, format }: DescribedFile, type: UploadType): Settings {
   const map = suggestColumns(type, header);
   const idColumn = header.find((column) => map[column] === resources[type].idField);
@@ -90,14 +90,14 @@ export function suggestSettings({ header, firstRows, format }: DescribedFile, ty
   return { type, map, idFrom: derives ? [idColumn] : undefined };
 }
 
-/** What is wrong with the settings, in the words of the screen. */
+/** Returns the problems with the settings, in the screen's terms. */
 export function complaintsAbout({ header, format }: DescribedFile, settings: Settings): readonly string[] {
   const { type, map } = settings;
   if (isJson(format)) {
     const fields = header.map((member) => map[member]);
     return schemas[type].required
       .filter((field) => !fields.includes(field))
-      .map((field) => `no member is ${field}, which every record of ${type} needs; choose it`);
+      .map((field) => `no member matches ${field}, which ${type} require; choose it`);
   }
   try {
     planColumns(type, header, settings);

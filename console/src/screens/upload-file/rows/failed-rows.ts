@@ -1,8 +1,8 @@
 import type { Row, RowProblem } from './row-checker.ts';
 
-/** The most failed rows that are kept, to be corrected or saved. The others are only counted. */
+/** The maximum number of failed rows that are kept so that they can be corrected or saved. Any others are only counted. */
 export const rowsKeptMax = 10_000;
-/** The most distinct reasons that are counted. */
+/** The maximum number of distinct reasons that are counted. */
 const groupsMax = 500;
 
 /** Failed rows with the same column and reason. */
@@ -12,20 +12,20 @@ export interface Group extends RowProblem {
   readonly firstLine: number;
 }
 
-/** The same as plain data, which a worker can send. */
+/** The failed rows as plain data, which a worker can send to the page. */
 export interface FailedSnapshot {
   readonly rows: readonly Row[];
   readonly groups: readonly Group[];
   readonly count: number;
 }
 
-/** What failed in a pass over the file. Memory is bounded, however many rows fail. */
+/** The failed rows from one pass over the file. Memory use is bounded, no matter how many rows fail. */
 export class FailedRows {
   readonly #kept = new Map<number, Row>();
   readonly #groups = new Map<string, Group>();
   #count = 0;
 
-  /** These rows, and a number of others that are only counted. */
+  /** Creates an instance from these rows and the number of other rows, which are only counted. */
   static of(rows: readonly Row[], notKept: number): FailedRows {
     const failed = new FailedRows();
     for (const row of rows) failed.add(row);
@@ -45,7 +45,7 @@ export class FailedRows {
     return { rows: this.rows(), groups: this.groups(), count: this.#count };
   }
 
-  /** All that failed, including rows that are not kept. */
+  /** The number of failed rows, including rows that are not kept. */
   get count(): number {
     return this.#count;
   }
@@ -74,29 +74,32 @@ export class FailedRows {
     return this.#kept.get(line);
   }
 
-  /** Replaces a row that was corrected, whether or not it passes now. */
+  /** Replaces a corrected row, whether or not it is now valid. */
   correct(row: Row): void {
     if (!this.#kept.has(row.line)) return;
     this.#kept.set(row.line, row);
   }
 
-  /** In the order of the file. */
+  /** Returns the kept rows in file order. */
   rows(): Row[] {
     return [...this.#kept.values()].sort((one, other) => one.line - other.line);
   }
 
-  /** Those that pass now, because they were corrected. */
+  /** Returns the corrected rows that are now valid. */
   corrected(): Row[] {
     return this.rows().filter(({ problems }) => problems.length === 0);
   }
 
-  /** The largest group first. */
+  /** Returns the groups, largest first. */
   groups(): Group[] {
     return [...this.#groups.values()].sort((one, other) => other.count - one.count);
   }
 }
 
-/** A cell is a part of the text that it was cut from, so that one cell would keep 64 KiB of the file in memory. */
+/**
+ * Copies the cells. A cell is a slice of the text from which it was cut, so a single cell would keep 64 KiB of the file in
+ * memory.
+ */
 function copyOf(row: Row): Row {
   return JSON.parse(JSON.stringify(row));
 }

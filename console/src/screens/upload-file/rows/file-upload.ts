@@ -13,19 +13,19 @@ export type Step = 'check' | 'dry-run' | 'upload' | 'upload-corrected';
 
 export interface Progress {
   readonly step: Step;
-  /** From 0 to 1. */
+  /** The progress, from 0 to 1. */
   readonly share: number;
   readonly rows: number;
 }
 
-/** The outcome of the last step that ran to its end. */
+/** The outcome of the last completed step. */
 export interface Finished {
   readonly step: Step;
   readonly rows: number;
   readonly failed: number;
 }
 
-/** A step that was stopped or failed. It continues where it was, under the same Idempotency-Keys. */
+/** A step that was stopped or failed. It can be continued at the same position with the same Idempotency-Keys. */
 interface Interrupted {
   readonly step: Step;
   readonly key: string;
@@ -38,17 +38,17 @@ export interface UploadState {
   readonly progress: Progress | undefined;
   readonly finished: Finished | undefined;
   readonly failed: FailedRows;
-  /** Rows that pass now, because they were corrected. */
+  /** The number of corrected rows that are now valid. */
   readonly corrected: number;
-  /** Rows whose id an earlier row has, found by the check. */
+  /** The number of rows with the same id as an earlier row, found by the check. */
   readonly repeatedIds: number;
   readonly firstRepeated: number | undefined;
-  /** What was stored by all uploads of this file. */
+  /** The total counts across all uploads of this file. */
   readonly counts: Counts;
   readonly hasUploaded: boolean;
   readonly canContinue: boolean;
   readonly error: unknown;
-  /** Why requests wait. */
+  /** The reason why requests are waiting. */
   readonly waiting: string | undefined;
 }
 
@@ -69,8 +69,8 @@ const initial: UploadState = {
 };
 
 /**
- * Checks and uploads one file. Each step reads the file again as a stream; only failed rows and corrections are kept. It
- * is kept outside React, because a step continues while the screen renders again.
+ * Checks and uploads one file. Each step reads the file again as a stream, and only failed rows and corrections are kept.
+ * This class is independent of React, because a step continues across renders.
  */
 export class FileUpload {
   readonly checker: RowChecker;
@@ -89,7 +89,7 @@ export class FileUpload {
   constructor(described: DescribedFile, settings: Settings) {
     this.#reading = { described, settings, corrections: new Map() };
     this.checker = new RowChecker(described, settings);
-    // The service goes by the cookie of the session and ignores the key.
+    // The service uses the session cookie and ignores the key.
     this.#connection = new Connection({
       url: location.origin + apiBase,
       key: 'console',
@@ -105,7 +105,7 @@ export class FileUpload {
 
   readonly state = (): UploadState => this.#state;
 
-  /** Everything that needs no other record, without the service. */
+  /** Runs all checks that need neither the service nor other records. */
   async check(): Promise<void> {
     await this.#run('check', async (signal) => {
       for await (const answered of askWorker({ wants: 'check', ...this.#reading })) {
@@ -122,29 +122,29 @@ export class FileUpload {
     });
   }
 
-  /** Asks the service what it would do, including whether references exist. Nothing is stored. */
+  /** Requests a dry run, in which the service also checks references. Nothing is stored. */
   dryRun(): Promise<void> {
     return this.#send(newStep('dry-run'));
   }
 
-  /** Uploads every row that passes, with the corrections. */
+  /** Uploads every valid row, including corrections. */
   upload(): Promise<void> {
     return this.#send(newStep('upload'));
   }
 
-  /** Uploads only the rows that failed before and were corrected since. */
+  /** Uploads only the rows that had failed and were then corrected. */
   uploadCorrected(): Promise<void> {
     return this.#send(newStep('upload-corrected', this.#state.failed.corrected()));
   }
 
-  /** Continues a step that was interrupted. Requests whose answer was lost are answered as they were stored. */
+  /** Continues an interrupted step. If a response was lost, the service returns the same response again. */
   async continue(): Promise<void> {
     if (this.#interrupted === undefined) return;
-    // Interactions have no ids: once the service has forgotten the keys, it would store them again.
+    // Interactions have no ids, so the service would store them twice once it has forgotten the Idempotency-Keys.
     const isForgotten = Date.now() - this.#interrupted.startedMs > limits.keptForMs;
     if (isForgotten && this.checker.type === 'interactions')
       this.#show({
-        error: new Error('It was interrupted a day ago. Upload what is not stored as a new file.'),
+        error: new Error('It was interrupted a day ago. Upload the rows that are not stored as a new file.'),
       });
     else await this.#send(this.#interrupted);
   }
@@ -153,14 +153,14 @@ export class FileUpload {
     this.#stop?.abort();
   }
 
-  /** Corrects a cell, or the whole text of a row whose cells are unknown. */
+  /** Corrects a cell, or the whole text of a row that could not be split into cells. */
   correct(line: number, column: string | null, text: string): void {
     if (this.#stop || this.#interrupted) return;
     this.#correct(line, column, text);
     this.#show({ corrected: this.#state.failed.corrected().length });
   }
 
-  /** Corrects the same wrong value in every row that was kept. */
+  /** Replaces the same invalid value in every kept row. */
   correctEvery(column: string, from: string, to: string): void {
     if (this.#stop || this.#interrupted) return;
     const at = this.checker.header.indexOf(column);
@@ -188,7 +188,7 @@ export class FileUpload {
     let { done } = step;
     this.#interrupted = undefined;
     await this.#run(step.step, async (signal) => {
-      // Rows of the file that fail are found again; those that were corrected come from here.
+      // The step finds the file's failing rows again, but corrected rows have to be added here.
       if (isFresh) this.#show({ failed: this.#failedBefore(step), corrected: 0 });
       const { connection, type } = { connection: this.#connection, type: this.checker.type };
       const rows =
@@ -207,7 +207,7 @@ export class FileUpload {
           this.#progress(step.step, done, step.rows.length);
         }
       } catch (error) {
-        // What was read before the file broke off is answered; reading it again would end at the same place.
+        // The rows before the unreadable part are answered, and reading the file again would fail at the same position.
         if (!(error instanceof FileError || dryRun)) this.#interrupted = { ...step, done };
         throw error;
       } finally {
@@ -238,7 +238,7 @@ export class FileUpload {
     };
   }
 
-  /** Runs one step at a time. */
+  /** Runs a step. Only one step runs at a time. */
   async #run(step: Step, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (this.#stop) return;
     this.#stop = new AbortController();
@@ -259,7 +259,7 @@ export class FileUpload {
     }
   }
 
-  /** The rows of the file from `skip` on, corrected where they were. */
+  /** Reads the file's rows after the first `skip`, with corrections applied. */
   async *#read(skip: number, step: Step): AsyncGenerator<readonly Row[]> {
     for await (const answered of askWorker({ wants: 'rows', skip, ...this.#reading })) {
       if (answered.is !== 'rows') continue;
@@ -294,7 +294,7 @@ function newStep(step: Step, rows: readonly Row[] = []): Interrupted {
   return { step, key: newKey(), done: 0, rows, startedMs: Date.now() };
 }
 
-/** Not `crypto.randomUUID`, which browsers offer only over HTTPS and on the machine itself. */
+/** Browsers offer `crypto.randomUUID` only over HTTPS and on localhost. */
 function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;

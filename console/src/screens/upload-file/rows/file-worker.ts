@@ -6,16 +6,16 @@ import { FailedRows, type FailedSnapshot } from './failed-rows.ts';
 import { openBlob } from './open-blob.ts';
 import { type Row, RowChecker } from './row-checker.ts';
 
-/** Runs in a worker: reads a file and checks its rows. */
+/** This file runs in a worker. It reads a file and checks its rows. */
 
 interface Reading {
   readonly described: DescribedFile;
   readonly settings: Settings;
-  /** Rows that were corrected, by their lines. */
+  /** The corrected rows, keyed by line. */
   readonly corrections: ReadonlyMap<number, Row>;
 }
 
-/** What the page asks for, once. While it reads rows, it then sends `next` for each further chunk. */
+/** The page's request, which is sent once. After a request to read rows, the page sends `next` for each further chunk. */
 export type Asked =
   | { readonly wants: 'description'; readonly file: File; readonly encoding: string | undefined }
   | ({ readonly wants: 'check' } & Reading)
@@ -27,16 +27,19 @@ export interface ReadRows {
   readonly share: number;
 }
 
-/** What a check finds, without the rows that pass: copying those to the page would take longer than checking them. */
+/**
+ * The result of a check. It does not contain the valid rows, because copying them to the page would take longer than
+ * checking them.
+ */
 export interface Checked {
   readonly rows: number;
   readonly failed: FailedSnapshot;
-  /** Rows whose id an earlier row has. */
+  /** The number of rows with the same id as an earlier row. */
   readonly repeatedIds: number;
   readonly firstRepeated: number | undefined;
 }
 
-/** Errors are sent as texts, because a class does not survive the way. */
+/** Errors are sent as strings, because class instances do not survive the transfer. */
 export type Answered =
   | { readonly is: 'described'; readonly described: DescribedFile }
   | { readonly is: 'progress'; readonly rows: number; readonly share: number }
@@ -78,7 +81,7 @@ function send(answered: Answered): void {
   postMessage(answered);
 }
 
-/** Everything that needs no other record, without the service. */
+/** Runs all checks that need neither the service nor other records. */
 async function check(reading: Reading): Promise<Checked> {
   const { idField } = resources[reading.settings.type];
   const failed = new FailedRows();
@@ -104,7 +107,7 @@ async function check(reading: Reading): Promise<Checked> {
   return { rows, failed: failed.snapshot(), repeatedIds, firstRepeated };
 }
 
-/** The rows of the file from `skip` on, corrected where they were. */
+/** Reads the file's rows after the first `skip`, with corrections applied. */
 async function* readRows(
   { described, settings, corrections }: Reading,
   skip: number,
@@ -117,7 +120,7 @@ async function* readRows(
       ...records.map((record) => corrections.get(record.line) ?? checker.ofRecord(record)),
       ...failures.map((failure) => corrections.get(failure.line) ?? checker.ofFailure(failure)),
     ];
-    // In the order of the file: a later record with the same id replaces an earlier one.
+    // Restore the file order, because a later record with the same id replaces an earlier one.
     if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
     yield { rows, share: opened.bytesRead() / file.size };
   }

@@ -7,13 +7,13 @@ import { TextBytes } from '../../../../../client/src/parsing/text/text-bytes.ts'
 import { decodePieces } from '../../../../../client/src/parsing/text/text-source.ts';
 
 export interface OpenedBlob extends OpenedRecords {
-  /** How much of the file has been read, for progress. */
+  /** Returns the number of bytes read so far, for showing the progress. */
   bytesRead(): number;
-  /** For a file that is not read to its end. */
+  /** Closes the file if it was not read to its end. */
   close(): Promise<void>;
 }
 
-/** Opens a file that was chosen in the browser. It is read as a stream: nothing of it stays in memory. */
+/** Opens a file that the user chose in the browser. The file is read as a stream rather than loaded into memory. */
 export async function openBlob(file: File, type: UploadType, options: FileOptions): Promise<OpenedBlob> {
   const start = new Uint8Array(await file.slice(0, 4).arrayBuffer().catch(unreadable));
   const format = formatOf(file.name, start);
@@ -43,7 +43,7 @@ export async function openBlob(file: File, type: UploadType, options: FileOption
   }
 }
 
-/** A file with columns that is not a text. What reads it is loaded only now. */
+/** Opens a spreadsheet or Parquet file, and loads the code for it on demand. */
 async function openTable(
   file: File,
   type: UploadType,

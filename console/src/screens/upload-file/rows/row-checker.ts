@@ -9,29 +9,29 @@ import { type DescribedFile, placeName, type Settings, textOf } from './describe
 import { inScreenWords } from './screen-words.ts';
 
 export interface RowProblem {
-  /** The column of the file; null if the row as a whole is wrong. */
+  /** The column in the file, or null if the row as a whole is invalid. */
   readonly column: string | null;
   readonly code: string;
   readonly message: string;
 }
 
-/** A row of the file: a record that can be sent, or what is wrong with it. */
+/** A row of the file, with either a record that can be sent or a list of problems. */
 export interface Row {
   readonly line: number;
-  /** By column. Undefined if it is unknown which cell belongs to which column; `text` is the line then. */
+  /** The cells by column, or undefined if they cannot be assigned to columns. In that case, `text` contains the line. */
   readonly cells: readonly string[] | undefined;
   readonly text?: string | undefined;
   readonly record: Readonly<Record<string, unknown>> | undefined;
   readonly problems: readonly RowProblem[];
 }
 
-/** Checks rows as the command does, those of the file and those that were corrected on the screen. */
+/** Checks rows in the same way as the command does. A row comes from the file or was corrected on the screen. */
 export class RowChecker {
   readonly type: UploadType;
-  /** The columns that can be corrected: those of a CSV, or the fields of a record from another format. */
+  /** The columns that can be corrected. These are the columns of a CSV file, or the record's fields for other formats. */
   readonly header: readonly string[];
   readonly separator: string;
-  /** What the number of a row counts. */
+  /** The unit in which rows are counted. */
   readonly place: ReturnType<typeof placeName>;
   readonly #format: FileFormat;
   readonly #map: Settings['map'];
@@ -54,18 +54,18 @@ export class RowChecker {
     if (key) this.#columns = new Map([...this.#columns, [key.field, key.names[0] as string]]);
   }
 
-  /** The column that a field is read from. */
+  /** Returns the column that a field is read from. */
   columnOf(field: string | null): string | null {
     return field === null ? null : (this.#columns.get(field) ?? field);
   }
 
-  /** The columns that are sent, in the order of the file. */
+  /** Returns the columns that are sent, in file order. */
   sentColumns(): readonly string[] {
     const sent = new Set(this.#columns.values());
     return this.header.filter((column) => sent.has(column) || this.#plan.key?.names.includes(column));
   }
 
-  /** A record that was read; checks what the service checks of a record alone. */
+  /** Checks a record from the file. It runs the same checks as the service, except those that need other records. */
   ofRecord({ line, cells, record }: FileRecord): Row {
     const problems = this.#check(record).map(({ field, code, message }) =>
       this.#problem(field, code, message),
@@ -73,7 +73,7 @@ export class RowChecker {
     return { line, cells: cells ?? this.#cellsOf(record), record, problems };
   }
 
-  /** A row that could not be read or converted. */
+  /** Returns a row that could not be read or converted, with its problems. */
   ofFailure({ line, cells, record, problems }: FileFailure): Row {
     const worded = problems.map(({ column, code, message }) => ({
       column: this.#format === 'csv' ? column : this.columnOf(this.#map[column ?? ''] ?? column),
@@ -93,12 +93,12 @@ export class RowChecker {
     };
   }
 
-  /** A row whose cells were corrected. */
+  /** Checks a row whose cells were corrected. */
   ofCells(line: number, cells: readonly string[]): Row {
     const converted = convertRow(this.#plan, cells);
     if (converted.problems === undefined) return this.ofRecord({ line, cells, record: converted.record });
     const problems = converted.problems.map(({ column, field, code, message }) => ({
-      // A key of several columns is reported by all of their names.
+      // If a key has several columns, `column` lists all of them, so it is not in the header.
       column: column !== null && this.header.includes(column) ? column : this.columnOf(field),
       code,
       message: inScreenWords(message),
@@ -106,7 +106,7 @@ export class RowChecker {
     return { line, cells, record: undefined, problems };
   }
 
-  /** A malformed line, corrected as text because it has no cells. */
+  /** Checks a malformed line that was corrected as text because it has no cells. */
   ofText(line: number, text: string): Row {
     if (this.#format === 'csv') {
       const parser = new CsvParser(this.separator);
@@ -127,17 +127,17 @@ export class RowChecker {
       if (typeof value === 'object' && value !== null && !Array.isArray(value))
         return this.ofCells(line, this.#cellsOf(value as Record<string, unknown>));
     } catch {
-      // Reported below, like every other text that is not an object.
+      // This case is handled below, like any other text that is not an object.
     }
     const problem = {
       column: null,
       code: 'malformed_json',
-      message: 'must be a JSON object of the fields of its type',
+      message: 'must be a JSON object with the fields of its type',
     };
     return { line, cells: undefined, text, record: undefined, problems: [problem] };
   }
 
-  /** What the service says about a record that was sent. */
+  /** Returns the row with the problems that the service reported for it. */
   withAnswer(row: Row, problems: readonly { field: string | null; code: string; message: string }[]): Row {
     return {
       ...row,
@@ -149,7 +149,7 @@ export class RowChecker {
     return { column: this.columnOf(field), code, message: inScreenWords(message) };
   }
 
-  /** The fields of a record as cells; before or after its members were renamed. */
+  /** Returns a record as cells in header order. The record's keys may be the file's own names or the API's field names. */
   #cellsOf(record: Readonly<Record<string, unknown>>): readonly string[] {
     const memberOf = (field: string) => Object.keys(this.#map).find((member) => this.#map[member] === field);
     return this.header.map((field) => textOf(record[field] ?? record[memberOf(field) ?? field]));

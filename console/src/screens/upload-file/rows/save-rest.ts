@@ -1,18 +1,18 @@
 import { FailedCsv, reasonOf } from '../../../../../client/src/parsing/text/failed-csv.ts';
 import type { Row, RowChecker } from './row-checker.ts';
 
-/** The failed rows as a CSV, with their corrections and reasons, ready to be corrected and uploaded again. */
+/** Returns the failed rows as CSV, with their corrections and reasons, so that they can be corrected and uploaded again. */
 export function restOf({ header, separator }: RowChecker, rows: readonly Row[]): Blob {
   const csv = new FailedCsv(header, separator);
   const lines = rows.map(({ cells, text = '', problems }) => {
     const reason = problems.length === 0 ? 'corrected, but not uploaded' : reasonOf(problems);
     return csv.line(cells ?? text.split(separator), reason);
   });
-  // Spreadsheet programs take a file without a byte order mark for another encoding.
+  // Without a byte order mark, spreadsheet programs would assume a different encoding.
   return new Blob(['\ufeff', csv.headerLine(), ...lines], { type: 'text/csv' });
 }
 
-/** shops.csv.gz becomes shops.failed.csv. */
+/** Returns the name for the file of failed rows. For example, shops.csv.gz becomes shops.failed.csv. */
 export function restName(fileName: string): string {
   return `${fileName.replace(/\.(gz|zst)$/i, '').replace(/\.(csv|tsv|ndjson|jsonl|json|xlsx|parquet)$/i, '')}.failed.csv`;
 }
@@ -23,6 +23,6 @@ export function saveRest(fileName: string, checker: RowChecker, rows: readonly R
   link.href = address;
   link.download = restName(fileName);
   link.click();
-  // The browser takes the file within this turn or the next ones.
+  // The browser reads the file asynchronously, so the URL must stay valid for some time.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

@@ -1,8 +1,8 @@
 import { inConsoleWords } from '../../../format/format.ts';
 
 /**
- * The messages about files name options of the command, because they are shared with it. Here are the same in the words of
- * the screen; the order matters, because later patterns match parts of earlier ones.
+ * Maps command options to the terms on the screen. The console and the command share their messages about files, so these
+ * messages mention the command's options. The order matters, because later patterns match parts of earlier ones.
  */
 const words: readonly (readonly [RegExp, string])[] = [
   [/^it /, 'The file '],
@@ -13,23 +13,23 @@ const words: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /add --date-format, such as --date-format dd\/MM\/yyyy, if the file has another form/,
-    'name the form of dates, such as dd/MM/yyyy, if the file has another',
+    'enter the date format, such as dd/MM/yyyy, if the file has another',
   ],
-  [/, as --date-format says,/, ', the form of dates that was named,'],
-  [/check it, or --date-format/, 'check it, or the form of dates'],
+  [/, as set by --date-format,/, ', the chosen date format,'],
+  [/check it, or --date-format/, 'check it, or the date format'],
   [/; if the export has none, derive them with --id-from/, '; if the file has none, make ids from columns'],
   [/, but the id is derived from it \(--id-from\)/, ', but the id is made from it'],
   [/, or derive it with --id-from if the export has no UUIDs/, ', or make ids from columns'],
-  [/; name its column with --map 'column=[^']*'/, '; choose its column'],
+  [/; specify its column with --map 'column=[^']*'/, '; choose its column'],
   [/; leave one out with --map '[^']*'/, '; leave one of them out'],
-  [/--id-from names/, 'Ids are to be made from'],
+  [/--id-from refers to/, 'Ids are derived from'],
   [
-    /save the file as UTF-8, or name its encoding with --encoding/,
+    /save the file as UTF-8, or specify its encoding with --encoding/,
     'save the file as UTF-8, or choose its encoding',
   ],
   [/--encoding (\S+) is not an encoding/, '$1 is not an encoding'],
   [/ Add --map .*$/, ''],
-  [/--map '[^']*' cannot be followed: /, ''],
+  [/--map '[^']*' is not possible: /, ''],
 ];
 
 export function inScreenWords(message: string): string {

@@ -5,34 +5,37 @@ import { type Cut, RequestCutter } from '../../../../../client/src/uploading/req
 import { type Outcome, sendCuts } from '../../../../../client/src/uploading/send-cuts.ts';
 import type { Row } from './row-checker.ts';
 
-/** As in the command: requests under way have to fit in memory, and an interrupted upload sends them again. */
+/**
+ * The maximum size of a request, which is the same as in the command. Pending requests must fit in memory, and an
+ * interrupted upload sends them again.
+ */
 const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
 
 interface RowCut extends Cut<Row> {
-  /** Rows that cannot be sent. */
+  /** The rows that cannot be sent. */
   readonly unsent: readonly Row[];
 }
 
 export interface Sending {
   readonly connection: Connection;
   readonly type: UploadType;
-  /** The prefix of every Idempotency-Key. The same rows under the same key are stored once. */
+  /** The prefix of every Idempotency-Key. Rows that are sent again with the same key are stored only once. */
   readonly key: string;
   readonly dryRun: boolean;
-  /** How many rows were answered before an interruption. */
+  /** The number of rows answered before an interruption. */
   readonly done: number;
   readonly signal: AbortSignal;
 }
 
 export interface Answered {
-  /** How many rows are answered now, in the order of the file. */
+  /** The number of rows answered so far, in file order. */
   readonly done: number;
   readonly outcome: Outcome;
   readonly sent: readonly Row[];
   readonly unsent: readonly Row[];
 }
 
-/** Sends rows in requests, several at once, and yields their answers in the order of the rows. */
+/** Sends rows in several concurrent requests, and yields the responses in row order. */
 export async function* sendRows(
   rows: AsyncIterable<readonly Row[]>,
   { connection, type, key, dryRun, done, signal }: Sending,
@@ -49,11 +52,11 @@ export async function* sendRows(
 }
 
 interface Reading {
-  /** Why the file cannot be read to its end. */
+  /** The reason why the file cannot be read to its end. */
   broken: FileError | undefined;
 }
 
-/** The same rows are always cut in the same way, so that a retry has the same keys. */
+/** Splits the rows into requests. The split is deterministic, so that a retry uses the same keys. */
 async function* cutsOf(
   rows: AsyncIterable<readonly Row[]>,
   cutter: RequestCutter<Row>,
@@ -75,7 +78,7 @@ async function* cutsOf(
       }
     }
   } catch (error) {
-    // The rows read so far are uploaded; the error is reported when they are answered.
+    // Upload the rows read so far, and report the error once those rows are answered.
     if (!(error instanceof FileError)) throw error;
     reading.broken = error;
   }

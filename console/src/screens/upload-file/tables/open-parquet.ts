@@ -6,8 +6,8 @@ import type { FileOptions, OpenedTable } from '../../../../../client/src/parsing
 import { openParquetBytes } from '../../../../../client/src/parsing/tables/parquet.ts';
 
 /**
- * hyparquet itself reads Snappy. The package that the command uses for the others decompresses Snappy with WebAssembly as soon
- * as it is loaded, which the content security policy forbids; Brotli alone would double what is loaded.
+ * hyparquet itself reads Snappy. The package that the command uses for other formats starts a WebAssembly Snappy decoder as
+ * soon as it is loaded, which the content security policy forbids. Brotli alone would double the bundle size.
  */
 const compressors = {
   GZIP: (input: Uint8Array, length: number) => gunzipSync(input, { out: new Uint8Array(length) }),

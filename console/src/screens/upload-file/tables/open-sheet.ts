@@ -8,7 +8,7 @@ import {
   openSheet,
 } from '../../../../../client/src/parsing/tables/sheet.ts';
 
-/** Reads the first sheet of a spreadsheet. */
+/** Reads a spreadsheet's first sheet. */
 export async function openSheetFile(
   file: File,
   type: UploadType,

@@ -1,13 +1,13 @@
 import { type UnzipOptions, type Unzipped, unzipSync } from 'fflate/browser';
 
-/** The other function that the reader of spreadsheets uses. */
+/** The spreadsheet reader needs this function as well. */
 export { strFromU8 } from 'fflate/browser';
 
 type Callback = (error: unknown, files: Unzipped) => void;
 
 /**
- * Replaces the asynchronous `unzip` of fflate in the build. That one runs a script from a `blob:` address for every large
- * entry, which the content security policy forbids.
+ * Replaces fflate's asynchronous `unzip` in the build. For every large entry, the original runs a script from a `blob:` URL,
+ * which the content security policy forbids.
  */
 export function unzip(archive: Uint8Array, options: UnzipOptions | Callback, callback?: Callback): void {
   const done = typeof options === 'function' ? options : callback;

@@ -1,4 +1,4 @@
-// lifetime/: how long an organisation and its data are kept.
+// The lifetime/ folder contains the components for an organisation's retention, suspension, deletion and restoration.
 
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -22,9 +22,9 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** One button for both, which keeps the focus. */
+/** Shows one button that either deletes or restores the organisation, so that the button keeps the focus. */
 export function DeleteOrRestore({ organisation }: { readonly organisation: Organisation }) {
-  // What was asked, not the state: that changes before the dialog closes.
+  // This is the requested action rather than the state, because the state changes before the dialog closes.
   const [asked, setAsked] = useState<'Delete' | 'Restore'>();
   const action = organisation.deleted_at === null ? 'Delete' : 'Restore';
   const close = () => setAsked(undefined);
@@ -59,13 +59,13 @@ function DeleteDialog({ organisation: { slug }, onClose }: DialogProps) {
       onClose={onClose}
     >
       <ul>
-        <li>Within 5 seconds all of its keys are answered with 410, in every process.</li>
+        <li>Within 5 seconds, requests with its keys are answered with 410 by every process.</li>
         <li>
           You can restore it, with all of its data and keys,{' '}
           {days === undefined ? 'for a limited time' : <>for {countOf(days, 'day')}</>}.
         </li>
         <li>
-          Then all of its data is removed for good: records, interactions, rejections, receipts and keys.
+          Then all of its data is permanently removed: records, interactions, rejections, receipts and keys.
         </li>
       </ul>
       <FormField

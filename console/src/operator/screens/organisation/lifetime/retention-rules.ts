@@ -7,12 +7,15 @@ export const keptTitles: Readonly<Record<KeptName, string>> = {
   rejections_kept_days: 'Rejections',
 };
 
-/** Without a setting of its own; undefined while it is not known. Interactions are then kept for good. */
+/**
+ * Returns the retention that applies if the organisation does not set its own, or undefined until it is loaded. Interactions
+ * are kept forever by default.
+ */
 export function defaultDays(name: KeptName, serviceDays: number | undefined): number | undefined {
   return name === 'interactions_kept_days' ? Number.POSITIVE_INFINITY : serviceDays;
 }
 
-/** What the change keeps for a shorter time, so that data is deleted. */
+/** Returns the kinds of data whose retention becomes shorter, which means that data will be deleted. */
 export function shortened(
   organisation: Organisation,
   change: OrganisationChange,
@@ -24,7 +27,7 @@ export function shortened(
   });
 }
 
-/** As the command takes it: `--interactions 90d`. */
+/** Returns the change as command options, such as `--interactions 90d`. */
 export function retentionOptions(change: OrganisationChange): string {
   return keptNames
     .filter((name) => change[name] !== undefined)

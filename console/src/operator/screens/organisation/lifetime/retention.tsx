@@ -30,7 +30,7 @@ export function Retention({ organisation }: { readonly organisation: Organisatio
     <section className="card">
       <h2>Retention</h2>
       <p className="hint">
-        What is older is deleted for good. Records are kept until they are erased, and have no retention.
+        Older data is permanently deleted. Records are kept until they are erased, and have no retention.
       </p>
       <Facts facts={keptNames.map((name) => [keptTitles[name], shown(name)])} />
       <Changing what="Changing the retention">
@@ -54,7 +54,7 @@ export function Retention({ organisation }: { readonly organisation: Organisatio
 function describeDefault(name: KeptName, serviceDays: number | undefined): string {
   const days = defaultDays(name, serviceDays);
   if (days === undefined) return 'service default';
-  return days === Number.POSITIVE_INFINITY ? 'kept for good' : `${countOf(days, 'day')} (service default)`;
+  return days === Number.POSITIVE_INFINITY ? 'kept forever' : `${countOf(days, 'day')} (service default)`;
 }
 
 interface RetentionDialogProps {
@@ -63,10 +63,10 @@ interface RetentionDialogProps {
   readonly onClose: () => void;
 }
 
-/** The form, or in its place the question whether data may be deleted. */
+/** Shows the form, or asks for confirmation if data may be deleted. */
 function RetentionDialog({ organisation, serviceDays, onClose }: RetentionDialogProps) {
   const { slug } = organisation;
-  // As it was when the form was opened: the page reads it again meanwhile.
+  // This is a snapshot from when the form was opened, because the page refreshes the organisation in the meantime.
   const [before] = useState(organisation);
   const [values, setValues] = useState(() => valuesOf(organisation, keptNames));
   const [asking, setAsking] = useState(false);
@@ -85,12 +85,12 @@ function RetentionDialog({ organisation, serviceDays, onClose }: RetentionDialog
   if (asking)
     return (
       <Question
-        title="Delete what is older?"
+        title="Delete older data?"
         action="Save and delete"
         onYes={send}
         onNo={() => setAsking(false)}
       >
-        <p>Within about an hour this deletes for good, from {slug}:</p>
+        <p>Within about an hour, this permanently deletes from {slug}:</p>
         <ul>
           {shorter.map((name) => (
             <li key={name}>
@@ -117,7 +117,7 @@ function RetentionDialog({ organisation, serviceDays, onClose }: RetentionDialog
       onClose={onClose}
     >
       <p>
-        A shorter retention <strong>deletes what is older for good</strong>, within about an hour. You are
+        A shorter retention <strong>permanently deletes older data</strong>, within about an hour. You are
         asked before it is saved.
       </p>
       {keptNames.map((name) => {

@@ -6,7 +6,7 @@ import { Time } from '../../../../format/time.tsx';
 import { refreshSeconds, settingsQuery } from '../../../api/activity.ts';
 import type { Organisation } from '../../../api/types.ts';
 
-/** Above every screen of an organisation whose keys are refused. */
+/** Appears above every screen of an organisation whose keys are refused. */
 export function StateNotice({ organisation }: { readonly organisation: Organisation }) {
   const { suspended_at, deleted_at, removal } = organisation;
   if (removal !== null)
@@ -38,7 +38,7 @@ export function StateNotice({ organisation }: { readonly organisation: Organisat
   return (
     <Notice title="This organisation is suspended.">
       <p>
-        Since <Time value={suspended_at} /> all of its keys are answered with 403. Its data stays.
+        Since <Time value={suspended_at} /> requests with its keys are answered with 403. Its data stays.
       </p>
     </Notice>
   );
@@ -56,24 +56,24 @@ function Notice({ title, children }: { readonly title: string; readonly children
 function Until({ deletedAt }: { readonly deletedAt: string }) {
   const days = useQuery(settingsQuery).data?.deleted_organisations_kept_days;
   if (days === undefined)
-    return 'It can be restored for a limited time; then all of its data is removed for good.';
+    return 'It can be restored for a limited time; then all of its data is permanently removed.';
   const untilMs = Date.parse(deletedAt) + days * 86_400_000;
   const until = <Time value={new Date(untilMs).toISOString()} />;
   if (untilMs < Date.now())
     return (
       <>Its removal was due at {until} and can begin at any moment; until it begins, it can be restored.</>
     );
-  return <>It can be restored until {until}; then all of its data is removed for good.</>;
+  return <>It can be restored until {until}; then all of its data is permanently removed.</>;
 }
 
-/** In place of all screens of an organisation that was shown until it was gone. */
+/** Replaces the screens of an organisation that was removed while the operator was viewing it. */
 export function Removed() {
   return (
     <div className="notice">
       <p className="notice-title">This organisation was removed.</p>
       <p>
-        Nothing of its data is left, and its slug can be used again. The <Link to="/audit">audit log</Link>{' '}
-        shows how many rows were removed.
+        None of its data is left, and its slug can be used again. The <Link to="/audit">audit log</Link> shows
+        how many rows were removed.
       </p>
     </div>
   );

@@ -5,7 +5,7 @@ import { Question } from '../../../../parts/question.tsx';
 import type { Organisation } from '../../../api/types.ts';
 import { useChange } from '../use-change.ts';
 
-/** Suspends the organisation or ends that, after a question. */
+/** Suspends or resumes the organisation, after confirmation. */
 export function Suspend({ organisation }: { readonly organisation: Organisation }) {
   const { slug, suspended_at, deleted_at } = organisation;
   const [asking, setAsking] = useState(false);
@@ -32,7 +32,7 @@ export function Suspend({ organisation }: { readonly organisation: Organisation 
           <p>
             {isSuspended
               ? 'Within 5 seconds its keys work again.'
-              : 'Within 5 seconds all of its keys are answered with 403, in every process. Its data stays, and you can resume it at any time.'}
+              : 'Within 5 seconds, requests with its keys are answered with 403 by every process. Its data stays, and you can resume it at any time.'}
           </p>
         </Question>
       )}

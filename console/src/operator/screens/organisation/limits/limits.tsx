@@ -63,7 +63,7 @@ interface LimitsDialogProps {
 
 function LimitsDialog({ organisation, onClose }: LimitsDialogProps) {
   const { slug } = organisation;
-  // As it was when the form was opened: the page reads it again meanwhile.
+  // This is a snapshot from when the form was opened, because the page refreshes the organisation in the meantime.
   const [before] = useState(organisation);
   const [values, setValues] = useState(() => valuesOf(organisation, limitNames));
   const changing = useChange(slug, onClose);

@@ -9,7 +9,7 @@ interface QuotasProps {
   readonly organisation: Organisation;
 }
 
-/** How much an organisation may store, and what it has used of that. */
+/** Shows an organisation's quotas and their usage. */
 export function Quotas({ organisation }: QuotasProps) {
   const tones = quotaNames.map((name) => quotaUseOf(organisation, name)?.tone);
   return (
@@ -32,8 +32,8 @@ export function Quotas({ organisation }: QuotasProps) {
           <div className="notice notice-warn">
             <p className="notice-title">A quota is almost used up.</p>
             <p>
-              When nothing is left of it, uploads and interactions are answered with 403. From 80 % on, its
-              clients are warned in every answer.
+              When it is used up, uploads and interactions are answered with 403. Above 80 %, every answer
+              contains a warning.
             </p>
           </div>
         )

@@ -1,0 +1,4 @@
+import Theme from 'vitepress/theme-without-fonts';
+import './style.css';
+
+export default Theme;

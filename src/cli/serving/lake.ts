@@ -1,0 +1,171 @@
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fastify, { type FastifyBaseLogger } from 'fastify';
+import { type Config, readConfig, version } from '../../config.ts';
+import { serveMetrics } from '../../http/server/metrics-server.ts';
+import { loggerOf } from '../../http/server/server.ts';
+import { LakeKeeper, type LakeLog } from '../../lake/keep-lake.ts';
+import { LakeSlots } from '../../lake/lake-slots.ts';
+import { LakeWriter } from '../../lake/lake-writer.ts';
+import { lakeLimits } from '../../lake/limits.ts';
+import { openStore } from '../../lake/store/lake-store.ts';
+import { ParquetWriter } from '../../lake/table/parquet-writer.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import { createPool } from '../../postgres/pool.ts';
+import { Suppressions } from '../../suppression/suppressions.ts';
+import { commandError, refuseArguments } from '../arguments/help.ts';
+import { checkDatabase } from '../database/check-database.ts';
+import { explaining } from '../database/explain-database.ts';
+
+/** Runs the `lake` command, which writes organisations' lakes until it is stopped. */
+export async function run(args: string[]): Promise<void> {
+  refuseArguments('lake', args);
+  // The image sets HOST to 0.0.0.0, which is refused without encryption. This command serves no API, so it ignores
+  // HOST.
+  const config = readConfig({ HOST: '127.0.0.1' });
+  const log = fastify({ logger: loggerOf(config) }).log;
+  const lake = await startLake(config, log);
+  let isStopping = false;
+  const stop = async (signal: string) => {
+    if (isStopping) return;
+    isStopping = true;
+    // The next process will redo any unfinished work.
+    const timer = setTimeout(() => process.exit(1), config.stopTimeoutMs);
+    await lake.stop();
+    clearTimeout(timer);
+    log.info({ signal }, 'stopped');
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
+}
+
+export interface Lake {
+  stop(): Promise<void>;
+}
+
+export async function startLake(config: Config, log: FastifyBaseLogger): Promise<Lake> {
+  const { databaseUrl: url, lakeUrl } = config;
+  if (lakeUrl === null)
+    throw commandError(
+      'LAKE_URL is missing; it should be a folder, such as file:///srv/lake, or s3://bucket/prefix',
+    );
+  const metrics =
+    config.metricsPort > 0 ? new (await import('../../metrics/metrics.ts')).Metrics(version()) : undefined;
+  const pool = createPool({ ...config, databaseConnectionsMax: lakeLimits.connectionsMax }, () => {});
+  const databaseTimeoutMs = Math.min(config.databaseTimeoutMs, lakeLimits.slotRenewMs);
+  const slotPool = createPool({ ...config, databaseConnectionsMax: 1, databaseTimeoutMs }, () => {});
+  const parquet = new ParquetWriter({
+    folder: ownFolder(),
+    memoryMb: lakeLimits.parquetMemoryMb,
+    threads: lakeLimits.parquetThreads,
+  });
+  const ends = [() => parquet.close(), () => slotPool.end(), () => pool.end()];
+  try {
+    await parquet.run(['select 1']).catch(({ message }: Error) => {
+      throw commandError(
+        `DuckDB cannot be started (${message}). npm does not install its package for this platform if optional ` +
+          'packages are omitted: install again with --include=optional',
+      );
+    });
+    const target = { setting: 'DATABASE_URL', url, role: 'intake_serve' } as const;
+    const { warnings, away } = await explaining(target, () =>
+      checkDatabase(pool, target, config.databasePooler),
+    );
+    for (const warning of [...config.warnings, ...warnings]) log.warn(warning);
+    if (away !== undefined) log.error({ err: away }, 'PostgreSQL cannot be used; waiting for it');
+    const store = openStore(lakeUrl);
+    await store.probe().catch((error: Error) => {
+      throw commandError(`the lake at ${lakeUrl} cannot be written: ${error.message}`);
+    });
+    const slots = new LakeSlots(slotPool);
+    const suppressions = new Suppressions(config.erasureKeys);
+    const isHeld = (organisationId: string) => slots.isHeld(organisationId);
+    const writer = new LakeWriter({ pool, store, parquet, suppressions, isHeld });
+    const keeper = new LakeKeeper({
+      pool,
+      slots,
+      writer,
+      log: logged(log, metrics),
+      delayMs: config.lakeDelaySeconds * 1_000,
+    });
+    if (metrics) {
+      const server = await serveMetrics(config.metricsHost, config.metricsPort, () =>
+        metrics.lakeExposition(slots.count),
+      );
+      ends.unshift(async () => {
+        server.close();
+        server.closeAllConnections();
+      });
+    }
+    keeper.start();
+    ends.unshift(() => keeper.stop());
+    log.info({ version: version(), lake_url: lakeUrl }, 'Writing lakes');
+  } catch (error) {
+    for (const end of ends) await end();
+    throw error;
+  }
+  return {
+    async stop() {
+      for (const end of ends) await end();
+    },
+  };
+}
+
+/** Creates a log that shows only the first of several consecutive failures, and the recovery. */
+function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
+  const failing = new Set<string>();
+  return {
+    stepped(organisation_id, { rows, source }) {
+      metrics?.lakeStepped(source, rows);
+      if (failing.delete(organisation_id)) log.info({ organisation_id }, 'the lake is written again');
+      log.debug({ organisation_id, rows, source }, 'a step of the lake is done');
+    },
+    failed(error, organisation_id = 'all') {
+      metrics?.lakeFailed(organisation_id === 'all' ? 'look' : 'write');
+      if (failing.has(organisation_id)) return;
+      failing.add(organisation_id);
+      log.error({ err: error, organisation_id }, 'the lake cannot be written; it will be tried again');
+    },
+    looked() {
+      if (failing.delete('all')) log.info('PostgreSQL can be used again');
+    },
+  };
+}
+
+/** The folders that this process uses. */
+const folders = new Set<string>();
+
+/** Creates a folder for spooled rows. Removes folders left by killed processes, because they contain personal data. */
+function ownFolder(): string {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = Number(/^intake-lake-of-(\d+)-\w{6}$/.exec(name)?.[1]);
+    const folder = join(tmpdir(), name);
+    // In a container, a restarted process usually has the same PID as the previous one.
+    const isLeft = pid === process.pid ? !folders.has(folder) : pid > 0 && !isRunning(pid);
+    if (isLeft) removeIfOwn(folder);
+  }
+  try {
+    const folder = mkdtempSync(join(tmpdir(), `intake-lake-of-${process.pid}-`));
+    folders.add(folder);
+    return folder;
+  } catch (error) {
+    throw commandError(
+      `${tmpdir()} cannot be written (${(error as NodeJS.ErrnoException).code}); set TMPDIR to a folder with room for 1 GB`,
+    );
+  }
+}
+
+function removeIfOwn(folder: string): void {
+  if (lstatSync(folder, { throwIfNoEntry: false })?.uid === process.getuid?.())
+    rmSync(folder, { recursive: true, force: true });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // The process belongs to another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,233 @@
+import { invalidRequest, RequestError } from '../../errors.ts';
+import { lacksPermission } from '../../keys/permissions.ts';
+import type { CursorSigner } from '../../keys/signed-cursors.ts';
+import { lakeLimits } from '../../lake/limits.ts';
+import type { LakeReader, LakeTableType } from '../../lake/reading/lake-reader.ts';
+import { hasLake, lakeState } from '../../lake/reading/lake-state.ts';
+import { type Listing, pageAfter, type TableFile } from '../../lake/reading/listing.ts';
+import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
+import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
+import { byteRange } from '../operation/byte-range.ts';
+import { refused } from '../operation/described-answers.ts';
+import { type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
+
+const tag = 'Lake';
+const permission = 'data:read';
+const parquet = 'application/vnd.apache.parquet';
+
+const typesByTable: ReadonlyMap<string, LakeTableType> = new Map(
+  lakeTypes.map((type) => [lakeSchema(type).name, type]),
+);
+const table = oneOf([...typesByTable.keys()], { description: 'the name of a table' });
+
+const notConfigured = {
+  sharedAs: 'LakeNotConfigured',
+  ...refused('The service has no lake. Code: `lake_not_configured`.'),
+};
+const off = { sharedAs: 'LakeOff', ...refused('The organisation has no lake. Code: `lake_off`.') };
+
+const get: Operation = {
+  id: 'get-lake',
+  method: 'GET',
+  path: '/v1/lake',
+  tag,
+  summary: 'Get the tables of the lake',
+  description:
+    'Returns each table with its newest version. `following`: everything stored before `as_of` is in it; `copying`: data ' +
+    'that was stored before the lake was switched on is still being copied; `off`: the organisation has no lake, and ' +
+    '`notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.',
+  permission,
+  answers: {
+    200: { description: 'The tables.', schema: { $ref: '#/components/schemas/Lake' } },
+    501: notConfigured,
+  },
+  async handle(call, parts) {
+    const lake = lakeOf(parts);
+    const { organisationId } = principalOf(call);
+    const { state, asOf } = await lakeState(parts.pool.for(organisationId), organisationId);
+    const tables: object[] = [];
+    for (const type of lakeTypes) {
+      const listing = state === 'off' ? undefined : await lake.listing(organisationId, type);
+      tables.push({
+        table: lakeSchema(type).name,
+        state,
+        version: listing?.version ?? null,
+        rows: listing?.rows ?? 0,
+        bytes: listing?.bytes ?? 0,
+        files: listing?.files.length ?? 0,
+        as_of: asOf,
+      });
+    }
+    const { code, message } = new RequestError('lake_off');
+    return { status: 200, body: { tables, notice: state === 'off' ? { code, message } : null } };
+  },
+};
+
+const list: Operation = {
+  id: 'list-lake-files',
+  method: 'GET',
+  path: '/v1/lake/{table}/files',
+  tag,
+  summary: 'List the files of a table',
+  description:
+    'Returns the files of the newest version in the order of their ids, and what a Delta Lake log needs to describe ' +
+    'them. All pages are from one version: if the table changes in the meantime, the next page gets 410, and you have to ' +
+    'start again. The table `interactions` also needs the permission `interactions:read`.',
+  permission,
+  pathParameters: { table },
+  query: {
+    cursor: optional(text({ description: 'the `next_cursor` of the previous page', codePointsMax: 100 })),
+    limit: optional(perPage('files', lakeLimits.filesPerPageMax, lakeLimits.filesPerPageDefault)),
+  },
+  answers: {
+    200: { description: 'One page.', schema: { $ref: '#/components/schemas/LakeFilePage' } },
+    404: refused('There is no such table. Code: `lake_table_not_found`.'),
+    409: off,
+    410: refused(
+      'The table has changed since the first page, or the organisation was deleted. Codes: `lake_version_gone`, `organisation_deleted`.',
+    ),
+    501: notConfigured,
+  },
+  async handle(call, parts) {
+    const { lake, organisationId, type } = await tableOf(call, parts);
+    const signer = await parts.cursors.for(organisationId, 'lake');
+    const { cursor, limit = lakeLimits.filesPerPageDefault } = call.query;
+    const from = cursor === undefined ? undefined : readCursor(String(cursor), type, signer);
+    const listing = await lake.listing(organisationId, type);
+    if (!listing) throw new RequestError('lake_table_not_found');
+    if (from && from.version !== listing.version) throw new RequestError('lake_version_gone');
+    return { status: 200, body: pageOf(listing, type, from?.after, Number(limit), signer) };
+  },
+};
+
+const download: Operation = {
+  id: 'download-lake-file',
+  method: 'GET',
+  path: '/v1/lake/{table}/files/{file_id}',
+  tag,
+  summary: 'Download a file of a table',
+  description:
+    'Returns a Parquet file or one range of its bytes. A file never changes, and its ETag is its id, so an interrupted ' +
+    'download can continue with `Range`. Files are merged and deleted: 404 means that the list of files has changed. The ' +
+    'table `interactions` also needs the permission `interactions:read`.',
+  permission,
+  pathParameters: { table, file_id: uuid({ description: 'the `file_id` of a file' }) },
+  requestHeaders: {
+    Range: {
+      type: 'string',
+      pattern: '^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$',
+      description: 'one range of bytes, such as `bytes=1000-`',
+    },
+    'If-Range': {
+      type: 'string',
+      maxLength: 100,
+      description: 'the ETag; if the file has another, the whole file is returned',
+    },
+  },
+  answers: {
+    200: {
+      description: 'The file, with `ETag` and `Accept-Ranges`.',
+      mediaType: parquet,
+      schema: { type: 'string', format: 'binary' },
+    },
+    206: {
+      description: 'The range, with `Content-Range`.',
+      mediaType: parquet,
+      schema: { type: 'string', format: 'binary' },
+    },
+    404: refused(
+      'There is no such file in the newest version. Codes: `lake_file_not_found`, `lake_table_not_found`.',
+    ),
+    409: off,
+    416: refused('The header is not a single range of bytes within the file. Code: `range_not_satisfiable`.'),
+    501: notConfigured,
+  },
+  async handle(call, parts) {
+    const { lake, organisationId, type } = await tableOf(call, parts);
+    const file = await lake.file(organisationId, type, call.params.file_id ?? '');
+    if (!file) throw new RequestError('lake_file_not_found');
+    const etag = `"${file.fileId}"`;
+    const range = byteRange(call.headers, file.bytes, etag);
+    const { from, to } = range ?? { from: 0, to: file.bytes };
+    return {
+      status: range ? 206 : 200,
+      headers: {
+        'content-type': parquet,
+        'content-length': String(to - from),
+        'accept-ranges': 'bytes',
+        etag,
+        ...(range && { 'content-range': `bytes ${from}-${to - 1}/${file.bytes}` }),
+      },
+      body: lake.read(organisationId, type, file, { from, to }),
+    };
+  },
+};
+
+function lakeOf({ lake }: Parts): LakeReader {
+  if (!lake) throw new RequestError('lake_not_configured');
+  return lake;
+}
+
+/** Returns the requested table if the organisation has a lake and the key may read it. */
+async function tableOf(
+  call: Call,
+  parts: Parts,
+): Promise<{ lake: LakeReader; organisationId: string; type: LakeTableType }> {
+  const { organisationId, permissions } = principalOf(call);
+  const type = typesByTable.get(call.params.table ?? '');
+  if (type === undefined) throw new RequestError('lake_table_not_found');
+  if (type === 'interactions' && !permissions.includes('interactions:read'))
+    throw lacksPermission('interactions:read');
+  const lake = lakeOf(parts);
+  if (!(await hasLake(parts.pool.for(organisationId), organisationId))) throw new RequestError('lake_off');
+  return { lake, organisationId, type };
+}
+
+function pageOf(
+  listing: Listing,
+  type: LakeTableType,
+  after: string | undefined,
+  limit: number,
+  signer: CursorSigner,
+): object {
+  const { version, metaData } = listing;
+  const { id, description, schemaString, partitionColumns } = metaData;
+  const { files, hasMore } = pageAfter(listing, after, limit);
+  const last = hasMore ? files.at(-1) : undefined;
+  return {
+    table: lakeSchema(type).name,
+    version,
+    table_id: id,
+    description,
+    schema: schemaString,
+    partition_columns: partitionColumns,
+    files: files.map((file) => shownFile(file, partitionColumns)),
+    next_cursor: last ? writeCursor(type, version, last.fileId, signer) : null,
+  };
+}
+
+function shownFile({ fileId, day, rows, bytes, sha256 }: TableFile, [column]: readonly string[]): object {
+  const partition = column !== undefined && day !== undefined ? { [column]: day } : {};
+  return { file_id: fileId, partition, rows, bytes, sha256: sha256 ?? null };
+}
+
+function writeCursor(type: LakeTableType, version: number, after: string, signer: CursorSigner): string {
+  return `${version}.${after}.${signer.sign(`${type} ${version}.${after}`)}`;
+}
+
+function readCursor(
+  cursor: string,
+  type: LakeTableType,
+  signer: CursorSigner,
+): { readonly version: number; readonly after: string } {
+  const [version = '', after = '', signature = '', ...rest] = cursor.split('.');
+  if (rest.length === 0 && signer.isSigned(`${type} ${version}.${after}`, signature))
+    return { version: Number(version), after };
+  throw invalidRequest({
+    field: 'cursor',
+    code: 'invalid_format',
+    message: 'must be the `next_cursor` of the previous page of this table; leave it out for the first page',
+  });
+}
+
+export const lakeOperations: readonly Operation[] = [get, list, download];

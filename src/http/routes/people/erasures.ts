@@ -1,0 +1,235 @@
+import { Readable } from 'node:stream';
+import { CertificateSigner, certificateOf, certificatePage } from '../../../erasure/certificate.ts';
+import { type Erasure, erasurePage, findErasure } from '../../../erasure/find-erasures.ts';
+import { liftSuppression } from '../../../erasure/lift-suppression.ts';
+import { type ErasureMode, erasureModes, requestErasure } from '../../../erasure/request-erasure.ts';
+import { RequestError } from '../../../errors.ts';
+import { limits } from '../../../limits.ts';
+import type { Pool } from '../../../postgres/pool.ts';
+import { isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
+import { type BodyField, refuse } from '../../operation/body.ts';
+import { notFound, onePage, refused } from '../../operation/described-answers.ts';
+import { type Operation, principalOf } from '../../operation/operation.ts';
+import { peopleFields, peopleSchema, readPeople } from '../../operation/people.ts';
+
+const tag = 'Privacy';
+
+const fields = {
+  ...peopleFields,
+  mode: {
+    schema: { type: 'string', enum: erasureModes, default: 'anonymise' },
+    read: (value: unknown): ErasureMode =>
+      erasureModes.find((mode) => mode === value) ??
+      refuse('invalid_value', `must be one of ${erasureModes.join(', ')}`),
+  },
+} satisfies Record<string, BodyField>;
+
+const schema = { $ref: '#/components/schemas/Erasure' };
+
+const request: Operation = {
+  id: 'erase-people',
+  method: 'POST',
+  path: '/v1/erasures',
+  tag,
+  summary: 'Erase people',
+  description:
+    `Erases up to ${limits.erasureIdsMax.toLocaleString('en')} people: customers by \`customer_ids\`, and people known ` +
+    'from interactions alone by `user_ids`. When the answer arrives, nobody can read their data, and records that refer ' +
+    'to them are refused with the code `erased`. With `anonymise`, transactions and interactions are kept without the ' +
+    'person; with `delete`, they are deleted too. Customers and favourites are always deleted. A user who was seen ' +
+    'together with a customer is erased as well.',
+  permission: 'data:erase',
+  requestBody: {
+    schema: peopleSchema(fields),
+    bytesMax: limits.erasureBodyBytesMax,
+    example: { customer_ids: ['e5b1c8d2-7f36-4a90-8c14-9d2e6f70b351'], mode: 'anonymise' },
+  },
+  answers: {
+    202: {
+      description: 'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
+      schema: { $ref: '#/components/schemas/RequestedErasure' },
+    },
+  },
+  async handle(call, { pool, writer }) {
+    const { organisationId, keyId } = principalOf(call);
+    const { mode = 'anonymise', ...people } = readPeople(fields, call.body);
+    const own = pool.for(organisationId);
+    const { erasureId, unknown } = await requestErasure(
+      own,
+      { organisationId, keyId, mode, ...people },
+      writer.suppressions.hasherFor(organisationId),
+    );
+    const erasure = await findErasure(own, organisationId, erasureId);
+    return { status: 202, body: { ...erasure, unknown_customer_ids: unknown } };
+  },
+};
+
+const pathParameters = { erasure_id: uuid({ description: 'the id of the erasure' }) };
+
+const notSwept = refused('The erasure is not swept yet. Code: `erasure_not_swept`.');
+const notFinished = refused(
+  'The erasure is not swept yet, or `lake` is still `pending`. Code: `erasure_not_swept`.',
+);
+
+async function foundErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
+  const found = isUuid(id) ? await findErasure(pool, organisationId, id) : undefined;
+  if (!found) throw new RequestError('erasure_not_found');
+  return found;
+}
+
+async function sweptErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
+  const found = await foundErasure(pool, organisationId, id);
+  if (found.swept === null) throw new RequestError('erasure_not_swept');
+  return found;
+}
+
+const get: Operation = {
+  id: 'get-erasure',
+  method: 'GET',
+  path: '/v1/erasures/{erasure_id}',
+  tag,
+  summary: 'Get an erasure',
+  description:
+    'Returns the progress of an erasure. `pending`: the people are hidden; `running`: tables are being swept; `swept`: ' +
+    'the ids are only in the last entries of the change feed; `done`: these entries were dropped too. `lake` is ' +
+    '`pending` until the files of the lake have been rewritten, and then `done`.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: { 200: { description: 'The erasure.', schema }, 404: notFound },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const id = call.params.erasure_id;
+    return { status: 200, body: await foundErasure(pool.for(organisationId), organisationId, id) };
+  },
+};
+
+const list: Operation = {
+  id: 'list-erasures',
+  method: 'GET',
+  path: '/v1/erasures',
+  tag,
+  summary: 'List erasures',
+  description:
+    'Returns a page of erasures, the newest first: send `next_cursor` as `cursor` until it is null.',
+  permission: 'data:erase',
+  query: {
+    cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
+    limit: optional(perPage('erasures', limits.erasuresPerPageMax, limits.erasuresPerPageDefault)),
+  },
+  answers: { 200: onePage('ErasurePage') },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
+    const page = await erasurePage(
+      pool.for(organisationId),
+      organisationId,
+      cursor as string | undefined,
+      Number(limit),
+    );
+    return { status: 200, body: page };
+  },
+};
+
+const lift: Operation = {
+  id: 'lift-suppression',
+  method: 'DELETE',
+  path: '/v1/erasures/{erasure_id}/suppression',
+  tag,
+  summary: 'Lift the suppression of erased people',
+  description:
+    'Accepts records of the people of an erasure again. Erased data stays erased. The erasure must be swept, and `lake` ' +
+    'must not be `pending`.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: {
+    200: {
+      description: 'How many ids were suppressed.',
+      schema: {
+        type: 'object',
+        properties: { lifted: { type: 'integer' } },
+        required: ['lifted'],
+        additionalProperties: false,
+      },
+    },
+    404: notFound,
+    409: notFinished,
+  },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const own = pool.for(organisationId);
+    const found = await sweptErasure(own, organisationId, call.params.erasure_id);
+    return { status: 200, body: { lifted: await liftSuppression(own, organisationId, found.erasure_id) } };
+  },
+};
+
+const certificate: Operation = {
+  id: 'get-erasure-certificate',
+  method: 'GET',
+  path: '/v1/erasures/{erasure_id}/certificate',
+  tag,
+  summary: 'Get the certificate of an erasure',
+  description:
+    'Returns what was removed, where and when, and what remains and until when, signed with Ed25519 as a JWS. With ' +
+    '`Accept: text/html`, it is a readable page. The erasure must be swept.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: {
+    200: {
+      description: 'The certificate.',
+      schema: { $ref: '#/components/schemas/ErasureCertificate' },
+      otherContent: { 'text/html': { schema: { type: 'string' } } },
+    },
+    404: notFound,
+    409: notSwept,
+  },
+  async handle(call, { pool, config }) {
+    const { organisationId } = principalOf(call);
+    const found = await sweptErasure(pool.for(organisationId), organisationId, call.params.erasure_id);
+    const [key] = config.erasureKeys;
+    if (key === undefined) throw new RequestError('erasure_not_configured');
+    const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());
+    const jws = new CertificateSigner(key).sign(made);
+    if (!String(call.headers.accept ?? '').includes('text/html'))
+      return { status: 200, body: { certificate: made, jws } };
+    const headers = { 'content-type': 'text/html; charset=utf-8' };
+    return { status: 200, headers, body: Readable.from([Buffer.from(certificatePage(made, jws))]) };
+  },
+};
+
+const keys: Operation = {
+  id: 'list-erasure-keys',
+  method: 'GET',
+  path: '/v1/erasure-keys',
+  tag,
+  summary: 'List the keys that certificates are signed with',
+  description: 'Returns the public keys, the newest first, as PEM. No key is needed to read them.',
+  permission: null,
+  answers: {
+    200: {
+      description: 'The public keys.',
+      schema: {
+        type: 'object',
+        properties: {
+          keys: {
+            type: 'array',
+            items: {
+              type: 'object',
+              properties: { key_id: { type: 'string' }, public_key: { type: 'string' } },
+              required: ['key_id', 'public_key'],
+              additionalProperties: false,
+            },
+          },
+        },
+        required: ['keys'],
+        additionalProperties: false,
+      },
+    },
+  },
+  async handle(_, { config }) {
+    const signers = config.erasureKeys.map((key) => new CertificateSigner(key));
+    const listed = signers.map(({ keyId, publicPem }) => ({ key_id: keyId, public_key: publicPem }));
+    return { status: 200, body: { keys: listed } };
+  },
+};
+
+export const erasureOperations: readonly Operation[] = [request, list, get, certificate, lift, keys];

@@ -1,0 +1,122 @@
+import { rm } from 'node:fs/promises';
+import { type Pool, withClient } from '../../postgres/pool.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
+import { storedAmong } from '../interaction-lines.ts';
+import { LakeTaken } from '../lake-progress.ts';
+import { lakeLimits } from '../limits.ts';
+import type { LakeStore } from '../store/lake-store.ts';
+import type { Rewritten } from '../table/compact.ts';
+import { DeltaTable, nameOf } from '../table/delta-table.ts';
+import { lakeSchema, lakeTypes } from '../table/lake-schema.ts';
+import type { ParquetWriter } from '../table/parquet-writer.ts';
+import { identifyingColumns, RowsOfPeople } from '../table/rows-of-people.ts';
+import type { DataFile } from '../table/table-state.ts';
+import { currentPass, hasLake, notePass } from './lake-endings.ts';
+
+export interface EraserParts {
+  readonly pool: Pool;
+  readonly store: LakeStore;
+  readonly parquet: ParquetWriter;
+  /** Recognises erased people by the hashes of their ids. */
+  readonly suppressions: Suppressions;
+  readonly isHeld: (organisationId: string) => boolean;
+}
+
+const typesWithPeople: readonly UploadType[] = lakeTypes.filter(
+  (type) => identifyingColumns(type).length > 0,
+);
+
+/**
+ * Rewrites the organisation's files that contain erased people's rows, as many files as time allows. PostgreSQL no longer
+ * knows which rows these were, so every file must be read. A single pass covers all pending erasures.
+ */
+export async function erasePeople(
+  parts: EraserParts,
+  organisationId: string,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { pool } = parts;
+  const pass = await currentPass(pool, organisationId);
+  if (!pass) return;
+  const untilMs = performance.now() + lakeLimits.erasingMs;
+  const isOver = () => stopping.aborted || performance.now() > untilMs;
+  const [begun, name] = pass.after?.split(' ') ?? [];
+  const types = typesWithPeople.slice(Math.max(0, typesWithPeople.indexOf(begun as UploadType)));
+  // An organisation without a lake has no files.
+  if (await hasLake(pool, organisationId))
+    for (const type of types) {
+      const note = (file: string) => notePass(pool, organisationId, pass, `${type} ${file}`);
+      const after = type === begun ? (name ?? '') : '';
+      // Save the progress at the start of each table, so that a pass that keeps failing still advances.
+      if (type !== begun) await note(after);
+      if (!(await cleanTable(parts, organisationId, { type, after, isOver, note }))) return;
+    }
+  await notePass(pool, organisationId, pass, null);
+}
+
+interface Work {
+  readonly type: UploadType;
+  /** The last file that has been processed. */
+  readonly after: string;
+  readonly isOver: () => boolean;
+  note(file: string): Promise<void>;
+}
+
+/**
+ * Processes a table's files in the order in which they were stored, including the files that it writes itself. Returns
+ * false if it ran out of time.
+ */
+async function cleanTable(
+  parts: EraserParts,
+  organisationId: string,
+  { type, after, isOver, note }: Work,
+): Promise<boolean> {
+  const schema = lakeSchema(type);
+  const folder = `${organisationId}/${schema.name}`;
+  const table = await DeltaTable.read(parts.store, folder, schema, parts.parquet);
+  if (!table) return true;
+  let reached = after;
+  for (;;) {
+    if (isOver()) return false;
+    if (!parts.isHeld(organisationId)) throw new LakeTaken();
+    const left = table.files.filter(({ path }) => nameOf(path) > reached);
+    const [next] = left.toSorted((one, other) => (nameOf(one.path) < nameOf(other.path) ? -1 : 1));
+    // After the fence, no process can commit rows that it read before the people were erased.
+    if (!next && (await table.fence()) === 'committed') break;
+    if (!next || (await cleanFile(parts, organisationId, type, table, next)) === 'conflict') continue;
+    reached = nameOf(next.path);
+    await note(reached);
+  }
+  await table.purge();
+  return true;
+}
+
+/** Rewrites a file if it contains erased people's rows. */
+async function cleanFile(
+  { pool, parquet, suppressions }: EraserParts,
+  organisationId: string,
+  type: UploadType,
+  table: DeltaTable,
+  file: DataFile,
+): Promise<Rewritten> {
+  const copy = await table.get(file);
+  const rows = new RowsOfPeople(parquet, type, copy);
+  try {
+    const people = await withClient(pool, async (client) => {
+      const check = await suppressions.checkNow(client, organisationId);
+      return check.isEmpty ? undefined : rows.people((ids) => check.erasedAmong(ids));
+    });
+    if (people === undefined) return 'nothing';
+    // Keep interactions that are still in the database, where they were anonymised. Remove all of these people's record
+    // versions, because the log provides the newest version of each record.
+    const staysOf = async (ids: readonly string[]) =>
+      type === 'interactions' ? storedAmong(pool, organisationId, ids) : [];
+    const written = await rows.rewrite(people, staysOf, file.day);
+    const add = written ? [await table.put(written, file.day)] : [];
+    return await table.commit({ add, remove: [file] });
+  } finally {
+    await rows.close();
+    await rm(copy, { force: true });
+  }
+}

@@ -1,0 +1,195 @@
+import { beforeTomorrow } from '../changes/change-log.ts';
+import type { Pool } from '../postgres/pool.ts';
+import type { UploadType } from '../registry/upload-types.ts';
+import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
+
+/** The progress of an organisation's lake. */
+export interface LakeProgress {
+  /** The last change that is in the tables, and the epoch in which it was numbered. */
+  readonly number: number;
+  readonly epoch: string;
+  /** For each type, the table's position as of the last known commit. */
+  readonly positions: Positions;
+  /**
+   * Set while stored data is copied: the current type, and the last of its ids that is in the table. Null when the copy is
+   * complete.
+   */
+  readonly copying: Copying | null;
+}
+
+export type Positions = Readonly<Partial<Record<UploadType, number>>>;
+
+export interface Copying {
+  readonly type: UploadType;
+  readonly after: string;
+}
+
+/** Thrown if another process has written to the same lake in the meantime. */
+export class LakeTaken extends Error {
+  constructor() {
+    super('another process writes the same lake');
+  }
+}
+
+export async function readProgress(pool: Pool, organisationId: string): Promise<LakeProgress | undefined> {
+  const { rows } = await pool.query<{
+    number: string;
+    epoch: string;
+    positions: Positions;
+    copied_type: UploadType | null;
+    copied_after: string | null;
+  }>(
+    'select number, epoch, positions, copied_type, copied_after from lake_progress where organisation_id = $1',
+    [organisationId],
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  const { number, epoch, positions, copied_type: type, copied_after: after } = row;
+  return {
+    number: Number(number),
+    epoch,
+    positions,
+    copying: type !== null && after !== null ? { type, after } : null,
+  };
+}
+
+/** Saves `now`. Throws if the stored progress is no longer `before`, or if the organisation or its lake is being removed. */
+export async function noteProgress(
+  pool: Pool,
+  organisationId: string,
+  before: LakeProgress | undefined,
+  now: LakeProgress,
+  asOf: Date | null,
+): Promise<void> {
+  const { number, epoch, positions, copying } = now;
+  const values = [
+    organisationId,
+    number,
+    epoch,
+    JSON.stringify(positions),
+    copying?.type ?? null,
+    copying?.after ?? null,
+    asOf,
+  ];
+  const { rowCount } = before
+    ? await pool.query(
+        `update lake_progress set number = $2, epoch = $3, positions = $4, copied_type = $5, copied_after = $6,
+           as_of = coalesce($7, as_of)
+         where organisation_id = $1 and number = $8 and epoch = $9
+           and copied_type is not distinct from $10 and copied_after is not distinct from $11
+           and removing_since is null`,
+        [...values, before.number, before.epoch, before.copying?.type ?? null, before.copying?.after ?? null],
+      )
+    : await pool.query(
+        `insert into lake_progress (organisation_id, number, epoch, positions, copied_type, copied_after, as_of)
+         select organisation_id, $2::bigint, $3, $4::jsonb, $5, $6::uuid, $7::timestamptz from tenants where organisation_id = $1
+         on conflict do nothing`,
+        values,
+      );
+  if (rowCount !== 1) throw new LakeTaken();
+}
+
+/** Returns the id below which all interactions have expired and were deleted. */
+export async function expiredInteractions(pool: Pool, organisationId: string): Promise<string> {
+  const { rows } = await pool.query<{ deleted_below: string }>(
+    `select deleted_below from retention_progress where organisation_id = $1 and type = 'interactions'`,
+    [organisationId],
+  );
+  return rows[0]?.deleted_below ?? firstUuid;
+}
+
+/**
+ * Returns the organisations that have a lake. This is a separate statement, because in a cluster the `organisations`
+ * table is on the coordinator.
+ */
+export async function organisationsWithLake(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    'select organisation_id from organisations where lake and deleted_at is null',
+  );
+  return rows.map(({ organisation_id }) => organisation_id);
+}
+
+/** An organisation whose lake is behind the database. */
+export interface Waiting {
+  readonly organisationId: string;
+  /** Whether stored data still has to be copied. */
+  readonly isCopying: boolean;
+  /** The last change that is in the lake. */
+  readonly number: number;
+}
+
+/**
+ * Finds the organisations whose lakes are behind. A single query covers all of them, so idle organisations cause no
+ * queries. The query does not see changes that have no number yet, but maintenance assigns numbers within seconds.
+ */
+export async function organisationsWaiting(
+  pool: Pool,
+  organisationIds: readonly string[],
+): Promise<Waiting[]> {
+  if (organisationIds.length === 0) return [];
+  const { rows } = await pool.query<{ organisation_id: string; is_copying: boolean; number: string }>(
+    `select t.organisation_id, p.organisation_id is null or p.copied_after is not null as is_copying,
+       coalesce(p.number, 0) as number
+     from tenants t
+     left join lake_progress p on p.organisation_id = t.organisation_id
+     left join change_counters c on c.organisation_id = t.organisation_id
+     where t.organisation_id = any ($1::uuid[])
+       and (p.organisation_id is null or p.copied_after is not null or p.number < c.last_number)`,
+    [organisationIds],
+  );
+  return rows.map(({ organisation_id, is_copying, number }) => ({
+    organisationId: organisation_id,
+    isCopying: is_copying,
+    number: Number(number),
+  }));
+}
+
+/**
+ * For each organisation, returns when the first change that is missing from the lake was written. Omits organisations
+ * whose log no longer contains that change.
+ */
+export async function oldestChanges(
+  pool: Pool,
+  organisationIds: readonly string[],
+): Promise<Map<string, number>> {
+  if (organisationIds.length === 0) return new Map();
+  const { rows } = await pool.query<{ organisation_id: string; oldest: string }>(
+    `select p.organisation_id, u.change_id as oldest
+     from lake_progress p
+     join change_counters c on c.organisation_id = p.organisation_id
+     join changes u on u.organisation_id = p.organisation_id
+       and u.number = greatest(p.number, c.forgotten_number) + 1 and u.${beforeTomorrow()}
+     where p.organisation_id = any ($1::uuid[])`,
+    [organisationIds],
+  );
+  return new Map(rows.map(({ organisation_id, oldest }) => [organisation_id, msOfUuidV7(oldest)]));
+}
+
+/** Returns the age of the oldest change that is missing from any lake, and the number of lakes that are being copied. */
+export async function lakeLag(pool: Pool): Promise<{ lagSeconds: number; copying: number }> {
+  const waiting = await organisationsWaiting(pool, await organisationsWithLake(pool));
+  const followed = waiting.filter(({ isCopying }) => !isCopying);
+  const oldest = await oldestChanges(
+    pool,
+    followed.map(({ organisationId }) => organisationId),
+  );
+  const nowMs = Date.now();
+  const oldestMs = [...oldest.values()].reduce((least, ms) => Math.min(least, ms), nowMs);
+  return { lagSeconds: (nowMs - oldestMs) / 1_000, copying: waiting.length - followed.length };
+}
+
+/** Estimates how many interactions and records were stored after a change. */
+export async function countWaitingRows(
+  pool: Pool,
+  organisationId: string,
+  number: number,
+  changesMax: number,
+): Promise<number> {
+  const { rows } = await pool.query<{ rows: string }>(
+    `select coalesce(sum(size), 0) as rows from changes
+     where organisation_id = $1 and number > ${Math.trunc(number)} and number <= ${Math.trunc(number + changesMax)}
+       and ${beforeTomorrow()}`,
+    [organisationId],
+  );
+  return Number(rows[0]?.rows ?? 0);
+}

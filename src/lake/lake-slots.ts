@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { lakeLimits } from './limits.ts';
+
+/** Returns an organisation's slot. It is derived from the last bits of the organisation's id, which are random. */
+export function slotOf(organisationId: string): number {
+  return Number.parseInt(organisationId.slice(-4), 16) % lakeLimits.slots;
+}
+
+/**
+ * The slots that this process holds. Slots are spread evenly: each process takes no more than its share, and releases
+ * some when another process starts. For a short time, two processes may both assume that they hold the same slot. In that
+ * case, the second process to commit to a table fails.
+ */
+export class LakeSlots {
+  readonly #pool: Pool;
+  readonly #processId = randomUUID();
+  /**
+   * The time on the local clock at which each slot expires. It is calculated from the time before the query was sent, so
+   * it is never later than the expiry time in PostgreSQL.
+   */
+  #held = new Map<number, number>();
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  isHeld(organisationId: string): boolean {
+    return performance.now() < (this.#held.get(slotOf(organisationId)) ?? 0);
+  }
+
+  get count(): number {
+    return [...this.#held.values()].filter((untilMs) => performance.now() < untilMs).length;
+  }
+
+  async renew(): Promise<void> {
+    const askedMs = performance.now();
+    const seconds = lakeLimits.slotMs / 1_000;
+    const slots = await inTransaction(this.#pool, async (client) => {
+      await client.query('delete from lake_processes where ends_at < now()');
+      await client.query(
+        `insert into lake_processes (process_id, ends_at) values ($1, now() + make_interval(secs => $2))
+         on conflict (process_id) do update set ends_at = excluded.ends_at`,
+        [this.#processId, seconds],
+      );
+      // Slots that this process already holds come first, so it takes new ones only up to its share.
+      const { rows } = await client.query<{ slot: number }>(
+        `update lake_slots s set holder = $1, ends_at = now() + make_interval(secs => $2)
+         from (
+           select slot from lake_slots where holder = $1 or ends_at < now()
+           order by (holder = $1 and ends_at >= now()) is true desc, slot
+           limit (select ceil(${lakeLimits.slots}::numeric / count(*))::bigint from lake_processes)
+           for update skip locked) as mine
+         where s.slot = mine.slot returning s.slot`,
+        [this.#processId, seconds],
+      );
+      const taken = rows.map(({ slot }) => slot);
+      await client.query(
+        `update lake_slots set holder = null, ends_at = '-infinity' where holder = $1 and slot <> all ($2::integer[])`,
+        [this.#processId, taken],
+      );
+      return taken;
+    });
+    this.#held = new Map(slots.map((slot) => [slot, askedMs + lakeLimits.slotMs]));
+  }
+
+  /** Releases all slots, so that other processes can take over without waiting for the slots to expire. */
+  async release(): Promise<void> {
+    this.#held.clear();
+    await this.#pool.query(`update lake_slots set holder = null, ends_at = '-infinity' where holder = $1`, [
+      this.#processId,
+    ]);
+    await this.#pool.query('delete from lake_processes where process_id = $1', [this.#processId]);
+  }
+}

@@ -1,0 +1,133 @@
+import { rm } from 'node:fs/promises';
+import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
+import { LakeTaken } from './lake-progress.ts';
+import { lakeLimits } from './limits.ts';
+import { RecentIds } from './recent-ids.ts';
+import type { Spool, SpooledDay } from './spool.ts';
+import type { LakeStore } from './store/lake-store.ts';
+import { compact } from './table/compact.ts';
+import { DeltaTable } from './table/delta-table.ts';
+import { lakeSchema } from './table/lake-schema.ts';
+import type { ParquetWriter, Written } from './table/parquet-writer.ts';
+import type { DataFile } from './table/table-state.ts';
+
+const schema = lakeSchema('interactions');
+
+/** An organisation's interactions table in the lake. */
+export class LakeTable {
+  readonly recent: RecentIds;
+  readonly #organisationId: string;
+  readonly #delta: DeltaTable;
+  readonly #parquet: ParquetWriter;
+  /** Days that may have files to merge. */
+  readonly #unmerged: Set<string>;
+  readonly #purgedDays = new Set<string>();
+
+  private constructor(organisationId: string, delta: DeltaTable, parquet: ParquetWriter) {
+    this.#organisationId = organisationId;
+    this.#delta = delta;
+    this.#parquet = parquet;
+    this.recent = new RecentIds(
+      delta.files.reduce((newestMs, file) => Math.max(newestMs, receivedIn(file).toMs), -1),
+    );
+    this.#unmerged = new Set(delta.files.map(({ day = '' }) => day));
+  }
+
+  static async open(store: LakeStore, parquet: ParquetWriter, organisationId: string): Promise<LakeTable> {
+    const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
+    return new LakeTable(organisationId, delta, parquet);
+  }
+
+  isStored(): Promise<boolean> {
+    return this.#delta.isStored();
+  }
+
+  /** The last committed change. */
+  get position(): number {
+    return this.#delta.positionOf(this.#organisationId) ?? 0;
+  }
+
+  /**
+   * Commits the spooled rows that are not in the table yet, and removes expired days. Returns the table's new position, or
+   * the old position if there was nothing to commit.
+   */
+  async append(spool: Spool, position: number, expiredBelow: string): Promise<number> {
+    const keptFrom = expiredBelow > firstUuid ? dayOf(msOfUuidV7(expiredBelow)) : '';
+    const isExpired = (day = '') => day < keptFrom;
+    const days = (await spool.finish()).filter(({ day }) => !isExpired(day));
+    const add: DataFile[] = [];
+    for (const day of days) {
+      const written = await this.#write(day);
+      if (written) add.push(await this.#delta.put(written, day.day));
+    }
+    const remove = this.#delta.files.filter(({ day }) => isExpired(day));
+    const isChange = add.length > 0 || remove.length > 0;
+    if (isChange) {
+      // If the table has disappeared from the store, a commit would not conflict with anything.
+      if (!(await this.#delta.isStored())) throw new LakeTaken();
+      const txn = { appId: this.#organisationId, version: position };
+      // After a conflict, these rows have not been compared with the other process's rows, so the step must start over.
+      if ((await this.#delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
+      this.recent.add(spool.ids);
+      for (const { day } of days) this.#unmerged.add(day);
+    }
+    // Purge before the progress is saved, so that the next process repeats the step if this one is killed here.
+    await this.#purge(this.#delta.removedDays.filter(isExpired));
+    return isChange ? position : this.position;
+  }
+
+  /**
+   * Merges one day's small files, writes a checkpoint, and deletes old files. Each of these happens only when it is due.
+   */
+  async tend(): Promise<void> {
+    const today = dayOf(Date.now());
+    for (const day of this.#unmerged) {
+      const done = await compact(this.#delta, this.#parquet, day);
+      if (done !== 'nothing') break;
+      if (day < today) this.#unmerged.delete(day);
+    }
+    await this.#delta.checkpoint();
+    const { commitsPerVacuum, removedKeptMs } = lakeLimits;
+    await this.#delta.vacuumInTurn(commitsPerVacuum, new Date(Date.now() - removedKeptMs));
+  }
+
+  /**
+   * Deletes the files of expired days immediately, because nobody may read them, not even in older versions of the table.
+   */
+  async #purge(days: readonly string[]): Promise<void> {
+    for (const day of days.filter((one) => !this.#purgedDays.has(one))) {
+      await this.#delta.purge(day);
+      this.#purgedDays.add(day);
+    }
+  }
+
+  /**
+   * Writes one day's rows to a Parquet file. If some of the rows may already be in the table, they are compared with the
+   * files that cover the same time range.
+   */
+  async #write({ day, file, doubtful }: SpooledDay): Promise<Written | undefined> {
+    const overlapping = this.#delta.files.filter((one) => {
+      const { fromMs, toMs } = receivedIn(one);
+      return one.day === day && doubtful !== null && fromMs <= doubtful.toMs && toMs >= doubtful.fromMs;
+    });
+    const except: string[] = [];
+    try {
+      for (const one of overlapping) except.push(await this.#delta.get(one));
+      return await this.#parquet.write(file, schema, { day, except });
+    } finally {
+      for (const one of except) await rm(one, { force: true });
+    }
+  }
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+function receivedIn({ stats }: DataFile): { fromMs: number; toMs: number } {
+  const { of = '' } = schema.day ?? {};
+  const [from, to] = [stats.minValues[of], stats.maxValues[of]];
+  // Every row has a time of receipt, so these values always exist.
+  if (from === undefined || to === undefined) throw new Error('a file of the lake has no times of receipt');
+  return { fromMs: Date.parse(from), toMs: Date.parse(to) };
+}

@@ -1,0 +1,141 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RequestError } from '../../errors.ts';
+import { lakeLimits } from '../limits.ts';
+import { type LakeStore, openStore } from '../store/lake-store.ts';
+import { DeltaTable } from '../table/delta-table.ts';
+import { lakeSchema, type lakeTypes } from '../table/lake-schema.ts';
+import { ParquetWriter } from '../table/parquet-writer.ts';
+import { type Listing, listingOf, type TableFile } from './listing.ts';
+
+export type LakeTableType = (typeof lakeTypes)[number];
+
+interface Open {
+  readonly table: DeltaTable;
+  readonly listing: Listing;
+  readonly readMs: number;
+}
+
+/** Reads organisations' tables for `serve`. It never writes to the store. */
+export class LakeReader {
+  readonly #store: LakeStore;
+  /** The cached tables, least recently used first. */
+  readonly #open = new Map<string, Open>();
+  readonly #reading = new Map<string, Promise<Open | undefined>>();
+  #parquet: ParquetWriter | undefined;
+
+  constructor(lakeUrl: string) {
+    this.#store = openStore(lakeUrl);
+  }
+
+  /**
+   * Lists a table's files at its newest version, or at a cached version that is at most `oldestMs` old. Returns undefined
+   * if the table does not exist.
+   */
+  async listing(
+    organisationId: string,
+    type: LakeTableType,
+    oldestMs: number = lakeLimits.listingFreshMs,
+  ): Promise<Listing | undefined> {
+    const folder = folderOf(organisationId, type);
+    const known = this.#open.get(folder);
+    if (known && performance.now() - known.readMs <= oldestMs) return known.listing;
+    let reading = this.#reading.get(folder);
+    if (!reading) {
+      reading = this.#read(folder, type, known).finally(() => this.#reading.delete(folder));
+      this.#reading.set(folder, reading);
+    }
+    const read = await reading.catch((error: unknown) => {
+      throw new RequestError('lake_unavailable', { cause: error });
+    });
+    return read?.listing;
+  }
+
+  /** Finds a file in the newest version of the table. Searches only the organisation's own table. */
+  async file(organisationId: string, type: LakeTableType, fileId: string): Promise<TableFile | undefined> {
+    // File ids are never reused, so a cached file stays valid. A file that is not in the cache may be new.
+    for (const oldestMs of [lakeLimits.listingKnownMs, lakeLimits.listingFreshMs]) {
+      const listing = await this.listing(organisationId, type, oldestMs);
+      const file = listing?.byId.get(fileId);
+      if (file) return file;
+    }
+    return undefined;
+  }
+
+  /**
+   * Reads a file's bytes from `from` (inclusive) to `to` (exclusive). Each chunk is requested only after the previous one
+   * was consumed, so a slow reader occupies one chunk of memory and no connection to the store.
+   */
+  async *read(
+    organisationId: string,
+    type: LakeTableType,
+    { path }: TableFile,
+    { from, to }: { readonly from: number; readonly to: number },
+  ): AsyncGenerator<Buffer> {
+    const folder = folderOf(organisationId, type);
+    for (let at = from; at < to; ) {
+      const end = Math.min(at + lakeLimits.bytesPerPiece, to);
+      const piece = await this.#store.readRange(`${folder}/${path}`, at, end).catch((error: unknown) => {
+        throw new RequestError('lake_unavailable', { cause: error });
+      });
+      if (!piece) {
+        // The file was replaced by a merge or an erasure, and was deleted after the log was read.
+        this.#open.delete(folder);
+        throw new RequestError('lake_file_not_found');
+      }
+      if (piece.length !== end - at) throw new Error('a file of the lake is shorter than its log says');
+      yield piece;
+      at = end;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#parquet?.close();
+  }
+
+  async #read(folder: string, type: LakeTableType, known: Open | undefined): Promise<Open | undefined> {
+    const readMs = performance.now();
+    const table = await this.#table(folder, type, known?.table);
+    this.#open.delete(folder);
+    if (!table?.metaData) return undefined;
+    const isSame = known?.table === table && known.listing.version === table.version;
+    const read = { table, readMs, listing: isSame ? known.listing : listingOf(table, table.metaData) };
+    this.#open.set(folder, read);
+    this.#forgetOld();
+    return read;
+  }
+
+  async #table(folder: string, type: LakeTableType, known?: DeltaTable): Promise<DeltaTable | undefined> {
+    // A table that was deleted and recreated has different files under the same version numbers.
+    if (known && (await known.isStored())) {
+      await known.refresh();
+      return known;
+    }
+    this.#parquet ??= newParquet();
+    return DeltaTable.read(this.#store, folder, lakeSchema(type), this.#parquet);
+  }
+
+  #forgetOld(): void {
+    let files = 0;
+    for (const { listing } of this.#open.values()) files += listing.files.length;
+    for (const [folder, { listing }] of this.#open) {
+      if (files <= lakeLimits.filesKnownMax || this.#open.size === 1) return;
+      this.#open.delete(folder);
+      files -= listing.files.length;
+    }
+  }
+}
+
+function folderOf(organisationId: string, type: LakeTableType): string {
+  return `${organisationId}/${lakeSchema(type).name}`;
+}
+
+/**
+ * Creates the reader for log checkpoints, which are Parquet files. The DuckDB process is started only when there is a
+ * checkpoint to read.
+ */
+function newParquet(): ParquetWriter {
+  const folder = mkdtempSync(join(tmpdir(), `intake-lake-of-${process.pid}-`));
+  return new ParquetWriter({ folder, memoryMb: lakeLimits.readerMemoryMb, threads: 1 });
+}

@@ -1,0 +1,32 @@
+import { isoTime } from '../../postgres/iso-time.ts';
+import type { Pool } from '../../postgres/pool.ts';
+
+/** The state of an organisation's lake. */
+export interface LakeState {
+  readonly state: 'off' | 'copying' | 'following';
+  /** The tables contain everything that was stored before this time. */
+  readonly asOf: string | null;
+}
+
+/**
+ * Returns the state of an organisation's lake. Runs two statements, because in a cluster the `organisations` table is on
+ * the coordinator.
+ */
+export async function lakeState(pool: Pool, organisationId: string): Promise<LakeState> {
+  if (!(await hasLake(pool, organisationId))) return { state: 'off', asOf: null };
+  const { rows } = await pool.query<{ is_copied: boolean; as_of: string | null }>(
+    `select copied_after is null as is_copied, ${isoTime('as_of')} as as_of from lake_progress where organisation_id = $1`,
+    [organisationId],
+  );
+  const [row] = rows;
+  if (!row?.is_copied) return { state: 'copying', asOf: null };
+  return { state: 'following', asOf: row.as_of };
+}
+
+export async function hasLake(pool: Pool, organisationId: string): Promise<boolean> {
+  const { rows } = await pool.query<{ lake: boolean }>(
+    'select lake from organisations where organisation_id = $1',
+    [organisationId],
+  );
+  return rows[0]?.lake ?? false;
+}

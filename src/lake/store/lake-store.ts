@@ -1,0 +1,40 @@
+import { FileStore } from './file-store.ts';
+import { S3Store } from './s3-store.ts';
+
+/** File storage in a folder or a bucket. Paths are relative, for example `acme/interactions/_delta_log/0.json`. */
+export interface LakeStore {
+  read(path: string): Promise<Buffer | undefined>;
+  /** Reads the bytes from `from` (inclusive) to `to` (exclusive). Returns undefined if the file does not exist. */
+  readRange(path: string, from: number, to: number): Promise<Buffer | undefined>;
+  /** Creates a file atomically. Returns false if it already exists with different bytes. */
+  create(path: string, bytes: Buffer): Promise<boolean>;
+  /** Writes a file atomically, and replaces any existing one. */
+  putFile(path: string, localFile: string): Promise<void>;
+  /** Copies an immutable file to a local path, which must not exist. */
+  getFile(path: string, localFile: string): Promise<void>;
+  /** Lists every file below a folder, ordered by path. If `after` is given, skips all paths up to and including it. */
+  list(folder: string, after?: string): AsyncIterable<StoredFile>;
+  remove(path: string): Promise<void>;
+  /** Throws unless the store is writable and `create` never replaces a file. */
+  probe(): Promise<void>;
+}
+
+export interface StoredFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly modifiedAt: Date;
+}
+
+/**
+ * Opens `file:///folder` or `s3://bucket/prefix`. For stores other than Amazon's, the S3 URL ends in
+ * `?endpoint=https://…&region=…`. Credentials come from the AWS SDK's usual sources and never from the URL, because the
+ * URL is logged.
+ */
+export function openStore(address: string): LakeStore {
+  const url = new URL(address);
+  if (url.username || url.password || url.hash)
+    throw new Error('the address of a lake has no credentials and no fragment');
+  if (url.protocol === 'file:' && url.host === '' && url.search === '') return new FileStore(url);
+  if (url.protocol === 's3:' && url.hostname !== '') return new S3Store(url);
+  throw new Error('the address of a lake is file:///folder or s3://bucket/prefix');
+}

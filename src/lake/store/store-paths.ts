@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+
+/**
+ * The name prefix of files that are still being written. Table readers ignore these files, and vacuum removes those that a
+ * crash has left behind.
+ */
+export const unfinished = '_unfinished-';
+
+const segment = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$/;
+
+/** Returns the path if it cannot point outside its root folder or bucket prefix, and throws otherwise. */
+export function checkedPath(path: string): string {
+  if (path.length > 512 || !path.split('/').every((part) => segment.test(part)))
+    throw new Error('not a path of a lake');
+  return path;
+}
+
+interface Probed {
+  read(path: string): Promise<Buffer | undefined>;
+  create(path: string, bytes: Buffer): Promise<boolean>;
+  remove(path: string): Promise<void>;
+}
+
+/**
+ * Checks before the first write that `create` never replaces a file. A store that ignores `If-None-Match` would report
+ * success, and two writers would then overwrite each other's commits.
+ */
+export async function probeCreate(store: Probed): Promise<void> {
+  const path = `_probe-${randomUUID()}`;
+  const first = Buffer.from('first');
+  try {
+    if (!(await store.create(path, first))) throw new Error('the lake has a file that was never written');
+    const isReplaced = await store.create(path, Buffer.from('second'));
+    const kept = await store.read(path);
+    if (isReplaced || !kept?.equals(first))
+      throw new Error('the store of the lake replaces files that exist; it must support If-None-Match: *');
+  } finally {
+    await store.remove(path);
+  }
+}

@@ -1,0 +1,34 @@
+import { rm } from 'node:fs/promises';
+import type { DeltaTable } from './delta-table.ts';
+import type { ParquetWriter } from './parquet-writer.ts';
+import type { DataFile } from './table-state.ts';
+
+export type Rewritten = 'nothing' | 'committed' | 'conflict';
+
+/** Merges a day's files if that is worthwhile. Readers see the same rows as before. */
+export async function compact(table: DeltaTable, parquet: ParquetWriter, day: string): Promise<Rewritten> {
+  const files = table.compactable(day);
+  if (files.length === 0) return 'nothing';
+  return withCopies(table, files, async (copies) => {
+    const merged = await parquet.merge(copies, table.schema, { day });
+    const rows = files.reduce((sum, file) => sum + file.rows, 0);
+    if (merged?.rows !== rows) throw new Error(`merging ${rows} rows has made ${merged?.rows}`);
+    const add = [await table.put(merged, day)];
+    return table.commit({ add, remove: files, dataChange: false });
+  });
+}
+
+/** Calls `work` with local copies of the files, in the same order. */
+export async function withCopies<T>(
+  table: DeltaTable,
+  files: readonly DataFile[],
+  work: (copies: readonly string[]) => Promise<T>,
+): Promise<T> {
+  const copies: string[] = [];
+  try {
+    for (const file of files) copies.push(await table.get(file));
+    return await work(copies);
+  } finally {
+    for (const copy of copies) await rm(copy, { force: true });
+  }
+}

@@ -1,0 +1,359 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import type { LakeStore } from '../store/lake-store.ts';
+import { readCheckpoint, writeCheckpoint } from './checkpoint-file.ts';
+import { filesToMerge } from './files-to-merge.ts';
+import { type LakeSchema, schemaString } from './lake-schema.ts';
+import { tableLimits } from './limits.ts';
+import type { ParquetWriter, Written } from './parquet-writer.ts';
+import {
+  type Action,
+  addOf,
+  type DataFile,
+  type MetaData,
+  protocol,
+  TableState,
+  type Txn,
+} from './table-state.ts';
+import { purge, type Removed, vacuum } from './vacuum.ts';
+
+/** The changes that make up the next version of a table. */
+export interface Change {
+  readonly add?: readonly DataFile[];
+  readonly remove?: readonly DataFile[];
+  readonly txn?: Txn;
+  /** False if the table's rows stay the same, for example when files are merged. The default is true. */
+  readonly dataChange?: boolean;
+}
+
+/**
+ * A Delta Lake table (reader version 1, writer version 2) in a folder of a store. Each version is a log file that is
+ * created only if it does not exist. If two writers commit at the same time, one of them succeeds and the other one gets a
+ * conflict, even if both assume that they hold the lease.
+ */
+export class DeltaTable {
+  readonly folder: string;
+  readonly schema: LakeSchema;
+  readonly #store: LakeStore;
+  readonly #parquet: ParquetWriter;
+  #state = new TableState();
+  #version = -1;
+  #checkpointVersion = -1;
+  #loadedMs = 0;
+  #vacuumedVersion = -1;
+
+  private constructor(store: LakeStore, folder: string, schema: LakeSchema, parquet: ParquetWriter) {
+    this.#store = store;
+    this.folder = folder;
+    this.schema = schema;
+    this.#parquet = parquet;
+  }
+
+  /** Reads the log. Creates the table if it does not exist, and adds missing columns. */
+  static async open(
+    store: LakeStore,
+    folder: string,
+    schema: LakeSchema,
+    parquet: ParquetWriter,
+  ): Promise<DeltaTable> {
+    const table = new DeltaTable(store, folder, schema, parquet);
+    await table.refresh();
+    while (table.#state.metaData?.schemaString !== schemaString(schema)) await table.#define();
+    table.#vacuumedVersion = table.#version;
+    return table;
+  }
+
+  /** Reads the log of a table that another process writes. Returns undefined if the table does not exist. */
+  static async read(
+    store: LakeStore,
+    folder: string,
+    schema: LakeSchema,
+    parquet: ParquetWriter,
+  ): Promise<DeltaTable | undefined> {
+    const table = new DeltaTable(store, folder, schema, parquet);
+    await table.refresh();
+    return table.metaData && table;
+  }
+
+  get metaData(): MetaData | undefined {
+    return this.#state.metaData;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get files(): readonly DataFile[] {
+    return [...this.#state.files.values()];
+  }
+
+  /** Returns the version number in this writer's last `txn` action. */
+  positionOf(appId: string): number | undefined {
+    return this.#state.positions.get(appId);
+  }
+
+  /** Reads the versions that other processes have committed. */
+  async refresh(): Promise<void> {
+    await this.#load();
+    for (let next = this.#version + 1; ; next++) {
+      const entry = await this.#store.read(this.#entry(next));
+      if (!entry) return;
+      this.#apply(next, actionsIn(entry));
+    }
+  }
+
+  /**
+   * Returns whether the store still has the last version that was read. A commit to a deleted table would be unreadable.
+   */
+  async isStored(): Promise<boolean> {
+    return (await this.#store.read(this.#entry(this.#version))) !== undefined;
+  }
+
+  /** Stores a file so that a commit can add it to the table. Always deletes the local file, even if storing it fails. */
+  async put({ localFile, rows, bytes, stats }: Written, day?: string): Promise<DataFile> {
+    const column = this.schema.day?.name;
+    const folder = day === undefined ? '' : column === undefined ? `${day}/` : `${column}=${day}/`;
+    // The name starts with the version that the next commit builds on. Names are never reused, so that a late deletion
+    // cannot remove a newer file.
+    const path = `${folder}${padded(this.#version)}-${randomUUID()}.parquet`;
+    try {
+      const sha256 = await sha256Of(localFile);
+      await this.#store.putFile(`${this.folder}/${path}`, localFile);
+      return { path, day, rows, bytes, modifiedMs: Date.now(), stats, sha256 };
+    } finally {
+      await rm(localFile);
+    }
+  }
+
+  async get({ path }: DataFile): Promise<string> {
+    const localFile = this.#parquet.newFile('parquet');
+    await this.#getFile(`${this.folder}/${path}`, localFile);
+    return localFile;
+  }
+
+  /**
+   * Commits a change on top of the last version that was read. On a conflict, the table moves to the version that another
+   * process committed. The added files are deleted, because no version refers to them, and the caller starts over from
+   * `positionOf`. If this method throws, the change may or may not have been committed. In that case the files are kept,
+   * and the caller also starts over.
+   */
+  async commit(change: Change): Promise<'committed' | 'conflict'> {
+    const outcome = await this.#tryToCommit(change);
+    if (outcome === 'conflict')
+      for (const { path } of change.add ?? []) await this.#store.remove(`${this.folder}/${path}`);
+    return outcome;
+  }
+
+  async #tryToCommit({ add = [], remove = [], txn, dataChange = true }: Change) {
+    const nowMs = Date.now();
+    if (nowMs - this.#loadedMs > tableLimits.logKeptMs / 2) {
+      // Log entries that were vacuumed would look like versions that nobody has committed.
+      const version = this.#version;
+      await this.refresh();
+      if (this.#version !== version) return 'conflict';
+    }
+    for (const { path } of remove)
+      if (!this.#state.files.has(path)) throw new Error('a file to remove is not part of the table');
+    if (add.some(({ path }) => versionOf(path) !== this.#version))
+      throw new Error('a file was stored for another version of the table');
+    const dayColumn = this.schema.day?.name;
+    return this.#commit(dataChange ? 'WRITE' : 'OPTIMIZE', [
+      ...(txn ? [{ txn }] : []),
+      ...remove.map(({ path }) => ({ remove: { path, deletionTimestamp: nowMs, dataChange } })),
+      ...add.map((file) => ({ add: addOf(file, dayColumn, dataChange) })),
+    ]);
+  }
+
+  /**
+   * Writes a checkpoint if there were enough commits since the last one. Readers and `open` start reading from the
+   * checkpoint.
+   */
+  async checkpoint(): Promise<boolean> {
+    const version = this.#version;
+    if (version - this.#checkpointVersion < tableLimits.commitsPerCheckpoint) return false;
+    const actions = [...this.#state.actions(Date.now() - tableLimits.removedKeptMs)];
+    const localFile = await writeCheckpoint(this.#parquet, actions);
+    try {
+      await this.#store.putFile(this.#log(`${padded(version)}.checkpoint.parquet`), localFile);
+      await writeFile(localFile, JSON.stringify({ version, size: actions.length }));
+      await this.#store.putFile(this.#log('_last_checkpoint'), localFile);
+    } finally {
+      await rm(localFile);
+    }
+    this.#checkpointVersion = version;
+    return true;
+  }
+
+  /** Returns the files of one day that are worth merging into one, or an empty list if there are too few. */
+  compactable(day: string): readonly DataFile[] {
+    const today = new Date().toISOString().slice(0, 10);
+    return filesToMerge(
+      this.files.filter((file) => file.day === day),
+      day < today,
+    );
+  }
+
+  /** Deletes files that were removed from the table before this time, and files that no version refers to. */
+  async vacuum(olderThan: Date): Promise<Removed> {
+    await this.refresh();
+    const { files, removed } = this.#state;
+    const canBeAdded = (path: string) => versionOf(path) >= this.#version;
+    const known = { files, removed, canBeAdded, checkpointVersion: this.#checkpointVersion };
+    return vacuum(this.#store, this.folder, known, olderThan);
+  }
+
+  /**
+   * Commits an empty version, unless another process has committed since the last read. After this commit, no writer can
+   * commit files that it prepared for an earlier version.
+   */
+  fence(): Promise<'committed' | 'conflict'> {
+    return this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
+  }
+
+  /**
+   * Immediately deletes every file that is not in the table and can no longer be added to it. Older versions become
+   * unreadable.
+   */
+  async purge(day?: string): Promise<Removed> {
+    const folder = day === undefined ? this.folder : `${this.folder}/${this.schema.day?.name}=${day}`;
+    const isGone = (path: string) => !this.#state.files.has(path) && versionOf(path) < this.#version;
+    return purge(this.#store, this.folder, folder, isGone);
+  }
+
+  /** The days of removed files that the log still lists. */
+  get removedDays(): readonly string[] {
+    const begins = `${this.schema.day?.name}=`;
+    const inDays = [...this.#state.removed.keys()].filter((path) => path.startsWith(begins));
+    return [...new Set(inDays.map((path) => path.slice(begins.length, path.indexOf('/'))))];
+  }
+
+  /** Runs `vacuum` only once every `commits` commits, because it lists all files. */
+  async vacuumInTurn(commits: number, olderThan: Date): Promise<void> {
+    const turnOf = (version: number) => Math.floor(version / commits);
+    if (turnOf(this.#version) === turnOf(this.#vacuumedVersion)) return;
+    this.#vacuumedVersion = this.#version;
+    await this.vacuum(olderThan);
+  }
+
+  /** Loads the last checkpoint if it is newer than the version in memory. */
+  async #load(): Promise<void> {
+    const hint = await this.#store.read(this.#log('_last_checkpoint'));
+    this.#loadedMs = Date.now();
+    if (!hint) return;
+    const { version } = JSON.parse(hint.toString()) as { version: number };
+    this.#checkpointVersion = version;
+    if (version <= this.#version) return;
+    const localFile = this.#parquet.newFile('parquet');
+    await this.#getFile(this.#log(`${padded(version)}.checkpoint.parquet`), localFile);
+    const state = new TableState();
+    try {
+      for (const action of await readCheckpoint(this.#parquet, localFile)) state.apply(action);
+    } finally {
+      await rm(localFile);
+    }
+    this.#state = state;
+    this.#version = version;
+  }
+
+  /** Copies a file to a local path. If the copy fails, deletes the partial file. */
+  async #getFile(path: string, localFile: string): Promise<void> {
+    try {
+      await this.#store.getFile(path, localFile);
+    } catch (error) {
+      await rm(localFile, { force: true });
+      throw error;
+    }
+  }
+
+  async #define(): Promise<void> {
+    const { schema } = this;
+    const before = this.#state.metaData;
+    if (before) refuseOtherTypes(before.schemaString, schemaString(schema));
+    const metaData: MetaData = {
+      id: before?.id ?? randomUUID(),
+      name: schema.name,
+      description: schema.description,
+      format: { provider: 'parquet', options: {} },
+      schemaString: schemaString(schema),
+      partitionColumns: schema.day ? [schema.day.name] : [],
+      configuration: {},
+      createdTime: before?.createdTime ?? Date.now(),
+    };
+    await this.#commit(before ? 'ADD COLUMNS' : 'CREATE TABLE', [
+      ...(before ? [] : [{ protocol }]),
+      { metaData },
+    ]);
+  }
+
+  async #commit(operation: string, actions: readonly Action[]): Promise<'committed' | 'conflict'> {
+    const version = this.#version + 1;
+    const commitInfo = {
+      timestamp: Date.now(),
+      operation,
+      operationParameters: {},
+      engineInfo: 'intake',
+      txnId: randomUUID(),
+    };
+    const lines = [{ commitInfo }, ...actions].map((action) => `${JSON.stringify(action)}\n`);
+    if (await this.#store.create(this.#entry(version), Buffer.from(lines.join('')))) {
+      this.#apply(version, actions);
+      return 'committed';
+    }
+    await this.refresh();
+    return 'conflict';
+  }
+
+  #apply(version: number, actions: readonly Action[]): void {
+    if (version !== this.#version + 1) return;
+    for (const action of actions) this.#state.apply(action);
+    this.#version = version;
+  }
+
+  #entry(version: number): string {
+    return this.#log(`${padded(version)}.json`);
+  }
+
+  #log(name: string): string {
+    return `${this.folder}/_delta_log/${name}`;
+  }
+}
+
+function padded(version: number): string {
+  return String(version).padStart(20, '0');
+}
+
+/** Returns the file name in a path. Names sort by the version for which the files were stored. */
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** Returns the version for which a file was stored. Only the commit that follows this version can add the file. */
+function versionOf(path: string): number {
+  return Number(nameOf(path).slice(0, 20));
+}
+
+async function sha256Of(localFile: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(localFile), hash);
+  return hash.digest('hex');
+}
+
+function actionsIn(entry: Buffer): Action[] {
+  return entry
+    .toString()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+/** Throws if a column's type would change, because that would break readers. Columns may be added. */
+function refuseOtherTypes(before: string, after: string): void {
+  const typesOf = (schema: string): Map<string, string> =>
+    new Map(JSON.parse(schema).fields.map(({ name, type }: { name: string; type: string }) => [name, type]));
+  const types = typesOf(after);
+  for (const [name, type] of typesOf(before))
+    if (types.get(name) !== type)
+      throw new Error(`the column ${name} of a table in the lake has another type`);
+}

@@ -1,0 +1,125 @@
+import type { ColumnType, Field } from '../../registry/fields.ts';
+import { interaction } from '../../registry/interaction.ts';
+import { perType, type Resource, type ResourceType, resources } from '../../registry/resources.ts';
+import { inOrderOfReference, type UploadType } from '../../registry/upload-types.ts';
+
+/**
+ * The types that have a table in the lake, in the order in which they are copied. Each type comes after the types it
+ * refers to, and interactions come last.
+ */
+export const lakeTypes: readonly UploadType[] = inOrderOfReference();
+
+/** Column types, named as in Delta Lake. A `timestamp` is an instant in UTC with microsecond precision. */
+export type LakeType = 'string' | 'timestamp' | 'date' | 'decimal(38,9)' | 'double' | 'boolean' | 'long';
+
+export interface LakeColumn {
+  readonly name: string;
+  readonly type: LakeType;
+  readonly description: string;
+}
+
+/** A lake table. It is written from JSON objects whose keys are the column names. */
+export interface LakeSchema {
+  readonly name: string;
+  readonly description: string;
+  /** All columns except the day column. The first column is the identifier. */
+  readonly columns: readonly LakeColumn[];
+  /**
+   * The partition column, which contains the UTC day of the timestamp in the `of` column. The data files do not contain
+   * the partition column.
+   */
+  readonly day?: { readonly name: string; readonly description: string; readonly of: string };
+  /**
+   * Only set for a version table. Among the versions of an id, the newest one has the largest value in this column. Merges
+   * keep only that version.
+   */
+  readonly newestBy?: string;
+}
+
+const typeOfColumn: Readonly<Record<ColumnType, LakeType>> = {
+  uuid: 'string',
+  text: 'string',
+  date: 'date',
+  timestamptz: 'timestamp',
+  // The client's `export` command uses the same type in its Parquet files. The type has the maximum number of digits that
+  // databases support, nine of them after the decimal point.
+  numeric: 'decimal(38,9)',
+  float8: 'double',
+  bool: 'boolean',
+  jsonb: 'string',
+};
+
+function columnOf([name, field]: [string, Field]): LakeColumn {
+  const { description, enum: values } = field.schema as {
+    description?: string;
+    enum?: readonly (string | null)[];
+  };
+  const references = field.references as ResourceType | undefined;
+  const refersTo = references && `the ${resources[references].singular}`;
+  return {
+    name,
+    type: typeOfColumn[field.column],
+    description: refersTo ?? description ?? values?.filter((value) => value !== null).join(', ') ?? '',
+  };
+}
+
+/** `event_timestamp` is excluded, because it is `event_time` as the client sent it, which may be a number or a string. */
+const { event_timestamp: _, ...interactionFields } = interaction;
+
+const interactions: LakeSchema = {
+  name: 'interactions',
+  description: 'One row for each interaction.',
+  columns: [
+    {
+      name: 'interaction_id',
+      type: 'string',
+      description: 'record identifier, a UUIDv7: sorted by it, rows are in the order of receipt',
+    },
+    ...Object.entries(interactionFields).map(columnOf),
+    { name: 'event_time', type: 'timestamp', description: 'when it happened, as the sender says' },
+    { name: 'created', type: 'timestamp', description: 'when it was received, to the millisecond' },
+  ],
+  day: {
+    name: 'received_on',
+    description: 'the day of `created` in UTC; filter by it to read fewer files',
+    of: 'created',
+  },
+};
+
+/**
+ * Returns the schema of a type's table. Interactions have the columns that the API returns, and each record type has a
+ * table of versions.
+ */
+export const lakeSchema = perType((type: UploadType): LakeSchema => {
+  if (type === 'interactions') return interactions;
+  const { fields, singular }: Resource = resources[type];
+  return {
+    name: type.replaceAll('-', '_'),
+    description: `Versions of each ${singular}. The one with the largest _change is the current one; others may be missing.`,
+    columns: [
+      ...Object.entries(fields).map(columnOf),
+      { name: '_change', type: 'long', description: 'ascends from each version to the next' },
+      {
+        name: '_deleted',
+        type: 'boolean',
+        description: 'the record is marked as deleted, or was removed; then only its id is left',
+      },
+    ],
+    newestBy: '_change',
+  };
+});
+
+/**
+ * Returns the table's columns in the format of the log. All columns are nullable, so that columns can be added to a table
+ * that already has rows.
+ */
+export function schemaString({ columns, day }: LakeSchema): string {
+  const all: LakeColumn[] = [...columns, ...(day ? [{ ...day, type: 'date' as const }] : [])];
+  const fields = all.map(({ name, type, description }) => ({
+    name,
+    type,
+    nullable: true,
+    metadata: description === '' ? {} : { comment: description },
+  }));
+  return JSON.stringify({ type: 'struct', fields });
+}

@@ -1,0 +1,111 @@
+import { createReadStream } from 'node:fs';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
+import { sentFields, type UploadType } from '../../registry/upload-types.ts';
+import { type LakeColumn, lakeSchema } from './lake-schema.ts';
+import { literal, type ParquetWriter, quote, rowsIn, type Written } from './parquet-writer.ts';
+
+/** Returns the columns that contain people's ids. */
+export function identifyingColumns(type: UploadType): string[] {
+  return columnsOf(type, 'identifies');
+}
+
+function columnsOf(type: UploadType, ...kinds: readonly string[]): string[] {
+  const fields = sentFields(type);
+  const names = lakeSchema(type).columns.map(({ name }) => name);
+  return names.filter((name) => kinds.includes(fields[name]?.personal ?? 'no'));
+}
+
+/** Selects some of the given ids. Called once per batch of ids. */
+export type Choose = (ids: readonly string[]) => Promise<Iterable<string>>;
+
+/** Finds and removes people's rows in a local copy of a file. `close` deletes its temporary files. */
+export class RowsOfPeople {
+  readonly #parquet: ParquetWriter;
+  readonly #type: UploadType;
+  readonly #file: string;
+  readonly #written: string[] = [];
+
+  constructor(parquet: ParquetWriter, type: UploadType, file: string) {
+    this.#parquet = parquet;
+    this.#type = type;
+    this.#file = file;
+  }
+
+  /**
+   * Selects some of the people in the file. Returns a file with their ids for `rewrite`, or undefined if nobody was
+   * selected.
+   */
+  async people(choose: Choose): Promise<string | undefined> {
+    const rows = this.#rows();
+    const values = identifyingColumns(this.#type).map((name) => `select ${quote(name)} as id from ${rows}`);
+    return this.#choose(
+      `select distinct id from (${values.join(' union all ')}) where id is not null`,
+      choose,
+    );
+  }
+
+  /**
+   * Writes the file again without these people's rows. Rows that `staysOf` selects are kept without any personal data.
+   * Returns undefined if no rows are left.
+   */
+  async rewrite(people: string, staysOf: Choose, day: string | undefined): Promise<Written | undefined> {
+    const schema = lakeSchema(this.#type);
+    const { name: rowId } = schema.columns[0] as LakeColumn;
+    const isOfThem = identifyingColumns(this.#type)
+      .map((name) => `${quote(name)} in (select id from ${idsIn(people)})`)
+      .join(' or ');
+    const rows = `(select *, coalesce(${isOfThem}, false) as is_of_them from ${this.#rows()})`;
+    const asked = `select ${quote(rowId)} as id from ${rows} where is_of_them`;
+    const stay = await this.#choose(asked, staysOf);
+    const personal = columnsOf(this.#type, 'identifies', 'describes');
+    const columns = schema.columns.map(({ name }) =>
+      personal.includes(name)
+        ? `case when not is_of_them then ${quote(name)} end as ${quote(name)}`
+        : quote(name),
+    );
+    const stays = stay === undefined ? '' : ` or ${quote(rowId)} in (select id from ${idsIn(stay)})`;
+    const query = `select ${columns.join(', ')} from ${rows} where not is_of_them${stays}`;
+    return this.#parquet.copy(query, schema, day);
+  }
+
+  async close(): Promise<void> {
+    for (const file of this.#written) await rm(file, { force: true });
+  }
+
+  #rows(): string {
+    return rowsIn([this.#file], lakeSchema(this.#type));
+  }
+
+  /**
+   * Runs `choose` on the ids that a query returns. Ids are passed through files, because there can be as many ids as rows.
+   */
+  async #choose(query: string, choose: Choose): Promise<string | undefined> {
+    const asked = this.#newFile();
+    await this.#parquet.run([`copy (${query}) to ${literal(asked)} (format json)`]);
+    const answered = this.#newFile();
+    await writeFile(answered, '', { mode: 0o600 });
+    let isEmpty = true;
+    const decide = async (ids: readonly string[]) => {
+      const lines = [...(await choose(ids))].map((id) => `${JSON.stringify({ id })}\n`);
+      if (lines.length > 0) isEmpty = false;
+      await appendFile(answered, lines.join(''));
+    };
+    let rest = '';
+    for await (const text of createReadStream(asked, 'utf8')) {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      if (lines.length > 0) await decide(lines.map((line) => JSON.parse(line).id));
+    }
+    return isEmpty ? undefined : answered;
+  }
+
+  #newFile(): string {
+    const file = this.#parquet.newFile('ndjson');
+    this.#written.push(file);
+    return file;
+  }
+}
+
+function idsIn(file: string): string {
+  return `read_ndjson(${literal(file)}, columns = {id: 'varchar'})`;
+}

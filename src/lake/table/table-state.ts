@@ -1,0 +1,121 @@
+import type { Stats } from './parquet-writer.ts';
+
+/** One line of the log. Exactly one of these fields is set. */
+export interface Action {
+  readonly protocol?: { readonly minReaderVersion: number; readonly minWriterVersion: number };
+  readonly metaData?: MetaData;
+  readonly txn?: Txn;
+  readonly add?: Add;
+  readonly remove?: Remove;
+  /** Information for people who inspect the history. The `txnId` makes each commit's bytes unique. */
+  readonly commitInfo?: Readonly<Record<string, unknown>>;
+}
+
+export interface MetaData {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly format: { readonly provider: 'parquet'; readonly options: object };
+  readonly schemaString: string;
+  readonly partitionColumns: readonly string[];
+  readonly configuration: object;
+  readonly createdTime: number;
+}
+
+/** A writer's progress, which it uses to recognise a commit that it has already made. */
+export interface Txn {
+  readonly appId: string;
+  readonly version: number;
+}
+
+export interface Add {
+  readonly path: string;
+  readonly partitionValues: Readonly<Record<string, string>>;
+  readonly size: number;
+  readonly modificationTime: number;
+  readonly dataChange: boolean;
+  /** The statistics as JSON. */
+  readonly stats: string;
+  readonly tags?: { readonly sha256: string } | null;
+}
+
+export interface Remove {
+  readonly path: string;
+  readonly deletionTimestamp: number;
+  readonly dataChange: boolean;
+}
+
+/** A data file in a table. */
+export interface DataFile {
+  /** The path relative to the table's folder. */
+  readonly path: string;
+  /**
+   * The day that the rows belong to. In a table without days, this is the rows' bucket, or undefined for the root bucket.
+   */
+  readonly day: string | undefined;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly modifiedMs: number;
+  readonly stats: Stats;
+  /** The hash in hexadecimal, or undefined for files written before checksums were introduced. */
+  readonly sha256?: string | undefined;
+}
+
+export const protocol = { minReaderVersion: 1, minWriterVersion: 2 };
+
+/** The contents of a table at one version. */
+export class TableState {
+  metaData: MetaData | undefined;
+  readonly files = new Map<string, DataFile>();
+  /** The paths and removal times of removed files. */
+  readonly removed = new Map<string, number>();
+  readonly positions = new Map<string, number>();
+
+  apply({ protocol: asked, metaData, txn, add, remove }: Action): void {
+    const { minReaderVersion, minWriterVersion } = protocol;
+    if (asked && (asked.minReaderVersion > minReaderVersion || asked.minWriterVersion > minWriterVersion))
+      throw new Error('another program has changed the protocol of a table in the lake');
+    if (metaData) this.metaData = metaData;
+    if (txn) this.positions.set(txn.appId, txn.version);
+    if (remove) {
+      this.files.delete(remove.path);
+      this.removed.set(remove.path, remove.deletionTimestamp);
+    }
+    if (add) {
+      this.files.set(add.path, fileOf(add));
+      this.removed.delete(add.path);
+    }
+  }
+
+  /** Returns the lines of a checkpoint, including the files that were removed at or after this time. */
+  *actions(removedSinceMs: number): Generator<Action> {
+    yield { protocol };
+    if (this.metaData) yield { metaData: this.metaData };
+    for (const [appId, version] of this.positions) yield { txn: { appId, version } };
+    for (const file of this.files.values())
+      yield { add: addOf(file, this.metaData?.partitionColumns[0], false) };
+    for (const [path, deletionTimestamp] of this.removed)
+      if (deletionTimestamp >= removedSinceMs)
+        yield { remove: { path, deletionTimestamp, dataChange: false } };
+  }
+}
+
+function fileOf({ path, partitionValues, size, modificationTime, stats, tags }: Add): DataFile {
+  const read: Stats = JSON.parse(stats);
+  const day = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
+  const { sha256 } = tags ?? {};
+  return { path, day, rows: read.numRecords, bytes: size, modifiedMs: modificationTime, stats: read, sha256 };
+}
+
+export function addOf(file: DataFile, dayColumn: string | undefined, dataChange: boolean): Add {
+  const { path, day, bytes, modifiedMs, stats, sha256 } = file;
+  return {
+    path,
+    partitionValues: dayColumn !== undefined && day !== undefined ? { [dayColumn]: day } : {},
+    size: bytes,
+    modificationTime: modifiedMs,
+    dataChange,
+    stats: JSON.stringify(stats),
+    ...(sha256 !== undefined && { tags: { sha256 } }),
+  };
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
+import { lakeLimits } from '../../src/lake/limits.ts';
+import { LakeReader } from '../../src/lake/reading/lake-reader.ts';
+import { append, dayMs, newRows, testLake } from '../support/lake.ts';
+
+/** Tests how `serve` reads a table that another process writes. */
+
+function readerOf(root: string): LakeReader {
+  const reader = new LakeReader(pathToFileURL(root).href);
+  onTestFinished(() => reader.close());
+  return reader;
+}
+
+const untilOld = () => sleep(lakeLimits.listingFreshMs + 50);
+
+it('a table is read from its checkpoint, and what was committed since from its log', async () => {
+  const { root, parquet, open } = testLake();
+  const table = await open();
+  for (let at = 1; at <= 20; at++) await append(table, parquet, newRows(2, dayMs + at * 10));
+  expect(await table.checkpoint()).toBe(true);
+  const log = join(root, 'acme/interactions/_delta_log');
+  // Simulate a vacuum, which deletes log entries from before a checkpoint once they are a week old.
+  for (const name of readdirSync(log)) if (/^0{19}\d\.json$/.test(name)) rmSync(join(log, name));
+  await append(table, parquet, newRows(5, dayMs + 1_000));
+  const reader = readerOf(root);
+  const listing = await reader.listing('acme', 'interactions');
+  expect(listing).toMatchObject({ version: 21, rows: 45 });
+  expect(listing?.files.map(({ path }) => path).toSorted()).toEqual(
+    table.files.map(({ path }) => path).toSorted(),
+  );
+  for (const { path, sha256 } of listing?.files ?? []) {
+    const content = readFileSync(join(root, 'acme/interactions', path));
+    expect(sha256).toBe(createHash('sha256').update(content).digest('hex'));
+  }
+  const [file] = listing?.files ?? [];
+  const pieces: Buffer[] = [];
+  for await (const piece of reader.read('acme', 'interactions', file!, { from: 4, to: 100 }))
+    pieces.push(piece);
+  const content = readFileSync(join(root, 'acme/interactions', file!.path));
+  expect(Buffer.concat(pieces)).toEqual(content.subarray(4, 100));
+});
+
+it('follows commits, and a table that was deleted and begun again', async () => {
+  const { root, parquet, open } = testLake();
+  const reader = readerOf(root);
+  expect(await reader.listing('acme', 'interactions')).toBeUndefined();
+  let table = await open();
+  await append(table, parquet, newRows(2));
+  const [first] = (await reader.listing('acme', 'interactions'))?.files ?? [];
+  await append(table, parquet, newRows(3, dayMs + 500));
+  await untilOld();
+  // Concurrent requests share one read from the store.
+  const all = await Promise.all(Array.from({ length: 5 }, () => reader.listing('acme', 'interactions')));
+  expect(new Set(all).size).toBe(1);
+  expect(all[0]).toMatchObject({ version: 2, rows: 5 });
+  expect(await reader.file('acme', 'interactions', first!.fileId)).toMatchObject({ path: first!.path });
+  rmSync(join(root, 'acme'), { recursive: true });
+  await untilOld();
+  expect(await reader.listing('acme', 'interactions')).toBeUndefined();
+  table = await open();
+  await append(table, parquet, newRows(7));
+  expect(await reader.listing('acme', 'interactions')).toMatchObject({ version: 1, rows: 7 });
+  expect(await reader.file('acme', 'interactions', first!.fileId)).toBeUndefined();
+});
+
+it('a store that cannot be read is reported as such, and read again later', async () => {
+  const { root, parquet, open } = testLake();
+  const table = await open();
+  await append(table, parquet, newRows(2));
+  const reader = readerOf(root);
+  const path = join(root, 'acme/interactions/_delta_log/_last_checkpoint');
+  writeFileSync(path, 'not JSON');
+  await expect(reader.listing('acme', 'interactions')).rejects.toMatchObject({
+    code: 'lake_unavailable',
+    status: 503,
+  });
+  rmSync(path);
+  const listing = await reader.listing('acme', 'interactions');
+  expect(listing).toMatchObject({ rows: 2 });
+  const [file] = listing?.files ?? [];
+  const local = join(root, 'acme/interactions', file!.path);
+  const readAll = async () => {
+    for await (const _ of reader.read('acme', 'interactions', file!, { from: 0, to: file!.bytes }));
+  };
+  // Make the file shorter than the log says.
+  chmodSync(local, 0o600);
+  writeFileSync(local, readFileSync(local).subarray(0, 10));
+  await expect(readAll()).rejects.toThrow('shorter than its log says');
+  rmSync(local);
+  await expect(readAll()).rejects.toMatchObject({ code: 'lake_file_not_found' });
+});
