@@ -30,7 +30,7 @@ export interface Span {
   readonly isIndexed: boolean;
 }
 
-/** Returns the newest span with ids below the given id, or undefined if there is none. */
+/** Returns the newest span with ids below the given id, or undefined if no span has such ids. */
 export async function spanBelow(pool: Pick<Pool, 'query'>, below: string): Promise<Span | undefined> {
   const { rows } = await pool.query<{ first_id: string; is_indexed: boolean }>({
     name: 'interaction partitions',

@@ -150,7 +150,7 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** Skips digits. Throws if there are none. */
+/** Skips digits. Throws if the next byte is not a digit. */
 function endOfDigits(bytes: Uint8Array, from: number): number {
   let at = from;
   while ((bytes[at] as number) >= 0x30 && (bytes[at] as number) <= 0x39) at++;

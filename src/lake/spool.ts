@@ -84,7 +84,7 @@ export class Spool {
     return [...this.#types.keys()];
   }
 
-  /** Flushes the buffered versions of a type and returns their file, or undefined if there are none. */
+  /** Flushes the buffered versions of a type and returns their file, or undefined if nothing is buffered. */
   async finishVersions(type: ResourceType): Promise<string | undefined> {
     const spooled = this.#types.get(type);
     if (spooled) await writeOut(spooled);

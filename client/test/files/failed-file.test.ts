@@ -117,7 +117,7 @@ describe('failed records', () => {
     );
   });
 
-  it('leave no file if there are none, not even from an earlier upload', async () => {
+  it('leave no file if no row failed, not even from an earlier upload', async () => {
     const file = await openFile(makeFile('shops.csv', text), options);
     writeFileSync(`${file.path}.failed.ndjson`, '{}\n');
     const failed = new FailedFile(file);

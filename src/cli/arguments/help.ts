@@ -72,7 +72,7 @@ intake-server organisations import <slug> --from <folder>
 
 suspend makes all keys of an organisation fail with 403, and resume undoes that. limit sets the organisation's own limits and shows
 them; "default" returns to the settings of the service. For a limit that is not set, it prints the default from the environment of
-the command. --records-stored and --bytes-stored are quotas, which include interactions; there are none by default. Changes take
+the command. --records-stored and --bytes-stored are quotas, which include interactions; by default, storage is not limited. Changes take
 effect in every process within 5 seconds.
 
 set-report turns the report on recommendations on or off; it is off by default. set-lake does the same for the files that

@@ -97,7 +97,7 @@ function sentence(stalled: readonly { readonly part: string; readonly ms: number
   );
   return (
     `Writing has stalled: ${parts.join('; ')}. The database answers, so look there for a session that holds a lock, and ` +
-    'end it, as described in docs/operating/runbook.md, "A process is not ready". If there is none, restart this process.'
+    'end it, as described in docs/operating/runbook.md, "A process is not ready". If no session holds one, restart this process.'
   );
 }
 

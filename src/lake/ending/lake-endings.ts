@@ -43,7 +43,7 @@ export interface Pass {
   readonly after: string | null;
 }
 
-/** Returns the pass in progress, or starts one for all pending erasures. Returns undefined if there are none. */
+/** Returns the pass in progress, or starts one for all pending erasures. Returns undefined if nothing is pending. */
 export async function currentPass(pool: Pool, organisationId: string): Promise<Pass | undefined> {
   interface Found {
     readonly erasure_id: string;

@@ -27,7 +27,7 @@ export class FileStore {
 
   async create(path: string, bytes: Buffer): Promise<boolean> {
     const target = this.#at(path);
-    const written = await this.#beside(target);
+    const written = await this.#temporaryPath(target);
     try {
       await writeThrough(written, bytes);
       // A hard link never replaces an existing file, and the file is complete before it gets its name.
@@ -44,7 +44,7 @@ export class FileStore {
 
   async putFile(path: string, localFile: string): Promise<void> {
     const target = this.#at(path);
-    const written = await this.#beside(target);
+    const written = await this.#temporaryPath(target);
     try {
       await copyFile(localFile, written, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
       await flush(written);
@@ -93,8 +93,8 @@ export class FileStore {
     return join(this.#root, checkedPath(path));
   }
 
-  /** Returns a path for a new file next to the target, and creates the folder if necessary. */
-  async #beside(target: string): Promise<string> {
+  /** Returns the path of a temporary file next to the target, and creates the folder if necessary. */
+  async #temporaryPath(target: string): Promise<string> {
     const folder = dirname(target);
     const made = await mkdir(folder, { recursive: true, mode: 0o700 });
     if (made !== undefined)

@@ -75,7 +75,7 @@ export function joinArrays(first: Buffer, second: Buffer): Buffer {
   return joined;
 }
 
-/** Returns the latest instant in an array, or undefined if there is none. Excluded rows are ignored. */
+/** Returns the latest instant in an array, or undefined if the array contains no instant. Excluded rows are ignored. */
 export function latestInstant(
   array: Buffer,
   count: number,
