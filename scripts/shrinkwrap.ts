@@ -37,8 +37,8 @@ function keepNeededBy(path: string): void {
 keepNeededBy('');
 
 const { devDependencies: _, workspaces: __, ...own } = lock.packages[''];
-// npm installs the listed packages for every platform, which would be 570 MB of DuckDB. Packages that are not listed are
-// installed only for the current platform, in the exact version that the parent package requires.
+// npm installs the listed packages for every platform, which would be 570 MB of DuckDB. A user of the
+// lake installs the package for one platform with `npm install --include=optional`, as the lake command says.
 const inOrder = Object.entries(packages).filter(([path, { os }]) => kept.has(path) && !os);
 lock.packages = { '': own, ...Object.fromEntries(inOrder) };
 writeFileSync('npm-shrinkwrap.json', `${JSON.stringify(lock, undefined, 2)}\n`);

@@ -1,4 +1,4 @@
-import { errorOf, IntakeError, isAccepted, isObject, unexpected } from './errors.ts';
+import { errorOf, IntakeError, isAccepted, isObject, NoConnectionError, unexpected } from './errors.ts';
 import { limits } from './limits.ts';
 import { wait } from './wait.ts';
 
@@ -33,6 +33,8 @@ export interface Call {
    * first attempt certainly had no effect.
    */
   readonly repeatable?: boolean;
+  /** Called when an attempt starts. */
+  readonly onAttempt?: (() => void) | undefined;
   /** If false, the first response is returned, whether it is an error or not. */
   readonly retry?: boolean;
   /** The time (ms since 1970) after which the request is not sent again. */
@@ -65,9 +67,9 @@ export class Connection {
   #hurry = new AbortController();
 
   constructor({ url, key, compress, retryForMs, onRetry }: IntakeOptions) {
-    const { protocol, hostname } = new URL(url);
-    if (!/^https?:$/.test(protocol))
-      throw new TypeError(`url must begin with https:// or http://, not ${protocol}`);
+    if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+      throw new TypeError('url must begin with http:// or https://, such as https://intake.example.com');
+    const { hostname } = new URL(url);
     if (!/^[!-~]+$/.test(key))
       throw new TypeError('key must be an API key: letters, digits and signs, no spaces');
     this.origin = url.replace(/\/+$/, '');
@@ -125,7 +127,7 @@ export class Connection {
       if (outOfTime || call.retry === false || !mayRetry(error, call.repeatable ?? true)) {
         // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
         if (batchesOf(outcome)) return outcome as Answer;
-        throw error;
+        throw withoutPath(this.origin, error);
       }
       if (error.status === 429 || error.status === 503) {
         this.#pausedUntilMs = Math.max(this.#pausedUntilMs, Date.now() + retryAfterMs);
@@ -149,6 +151,7 @@ export class Connection {
     body: string | Uint8Array<ArrayBuffer> | undefined,
   ): Promise<Answer | IntakeError> {
     call.signal?.throwIfAborted();
+    call.onAttempt?.();
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(new Error('no answer in time')), limits.attemptTimeoutMs);
     try {
@@ -177,8 +180,7 @@ export class Connection {
       return { status, headers, body: isJson ? JSON.parse(text) : text };
     } catch (error) {
       call.signal?.throwIfAborted();
-      const message = `No answer from ${this.origin}: ${reasonOf(error)}. Check the address and the network.`;
-      return new IntakeError('connection_failed', message);
+      return noAnswer(this.origin, error);
     } finally {
       clearTimeout(timer);
     }
@@ -278,11 +280,33 @@ async function readText({ body }: Response): Promise<string | undefined> {
 }
 
 /**
- * Returns the system's reason for a failure. `fetch` reports only that it failed, and the reason is in the error's `cause`.
+ * Creates the error for an attempt without a response. `fetch` reports only that it failed, and the system's reason is in the
+ * error's `cause`. If the host name has several addresses, there is a reason for each.
  */
-function reasonOf(error: unknown): string {
+function noAnswer(origin: string, error: unknown): IntakeError {
   const { cause, message } = error as Error;
-  return cause instanceof Error && cause.message ? cause.message : message;
+  const reason = cause instanceof Error && cause.message ? cause.message : message;
+  if (/wrong version number|packet length too long/i.test(reason))
+    return new NoConnectionError(
+      `${origin} answers, but not with HTTPS. Check the port, or try ${origin.replace(/^https/i, 'http')} if the service has no certificate.`,
+    );
+  const said = `No answer from ${origin}: ${reason}. Check the address and the network.`;
+  const causes: unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
+  return causes.every(isOfConnecting)
+    ? new NoConnectionError(said)
+    : new IntakeError('connection_failed', said);
+}
+
+function isOfConnecting(cause: unknown): boolean {
+  return isObject(cause) && (cause.syscall === 'connect' || cause.syscall === 'getaddrinfo');
+}
+
+/** Adds advice if the service does not know the path, and the address that the user has set contains a path. */
+function withoutPath(address: string, error: IntakeError): IntakeError {
+  const { origin, pathname } = new URL(address);
+  if (error.code !== 'not_found' || pathname === '/') return error;
+  const message = `There is nothing at ${address}. Leave out ${pathname}: the address of the service is ${origin}.`;
+  return new IntakeError(error.code, message, error.status, error.requestId);
 }
 
 async function gzip(body: string | Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {

@@ -57,6 +57,13 @@ export function unexpected(what: string): IntakeError {
   return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`);
 }
 
+/** No connection was made, so the service has not received the request. */
+export class NoConnectionError extends IntakeError {
+  constructor(message: string) {
+    super('connection_failed', message);
+  }
+}
+
 const refusals: ReadonlySet<ErrorCode> = new Set([
   'unauthorized',
   'missing_permission',
@@ -71,6 +78,11 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
 /** Returns whether Intake itself refused the sender, which happens before it stores anything from the request. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof IntakeError && refusals.has(error.code);
+}
+
+/** Returns whether the failed attempt certainly stored nothing. */
+export function isUnstored(error: unknown): boolean {
+  return isRefusal(error) || error instanceof NoConnectionError;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -76,6 +76,7 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
   expect((await runIntake(place, 'uplaod')).stderr).toBe(
     'Error: There is no command uplaod. Did you mean upload? See intake --help.\n',
   );
+  expect((await runIntake(place, 'delete')).stderr).toContain('upload them with is_deleted set to true');
 });
 
 it('login stores address and key only for the user; the environment takes precedence', async () => {
@@ -107,6 +108,13 @@ it('login stores address and key only for the user; the environment takes preced
   });
   const elsewhere = { ...bare, env: { ...bare.env, INTAKE_URL: 'http://127.0.0.1:9', INTAKE_KEY: key } };
   expect((await runIntake(elsewhere, 'whoami')).stderr).toContain('http://127.0.0.1:9');
+  const withAddress = async (INTAKE_URL: string) =>
+    (await runIntake({ ...place, env: { ...place.env, INTAKE_URL } }, 'whoami')).stderr;
+  expect(await withAddress(`127.0.0.1:${port}`)).toContain('url must begin with http:// or https://');
+  expect(await withAddress(`https://127.0.0.1:${port}`)).toContain(`or try ${server.url} if`);
+  expect(await withAddress(`${server.url}/v1`)).toContain(
+    `Leave out /v1: the address of the service is ${server.url}.`,
+  );
 });
 
 it('uploads referenced types first, in whatever order the files are named', async () => {
@@ -149,7 +157,7 @@ it('keeps failed records to be fixed and uploaded again, with the reasons', asyn
   const { exitCode, stdout } = await runIntake(place, 'upload', 'transactions.csv', ...map);
   expect(exitCode).toBe(1);
   expect(stdout).toMatch(/transactions\.csv {2}transactions {8}5 {8}1 {7}4/);
-  expect(stdout).toMatch(/ {4}2 {2}transactions {2}Shop number {2}/);
+  expect(stdout).toMatch(/ {4}2 {2}transactions {2}Shop number {2}.* \(first in line 3\)\n/);
   expect(stdout).toMatch(new RegExp(` {6}2 {2}shops {2}${missing}`));
   expect(stdout).toContain('transactions.csv.failed.csv');
   const failed = read('transactions.csv.failed.csv');
@@ -173,6 +181,33 @@ it('a dry run stores nothing and leaves no journal', async () => {
   expect(exitCode).toBe(0);
   expect(stdout).toContain('nothing is stored');
   expect(await intake.data.overview()).toEqual([]);
+});
+
+it('in a dry run, records can refer to others that pass, and what would fail is ignored later', async () => {
+  const [good, bad] = [newShop(), newShop({ region: 'GBR' })];
+  put('shops.csv', csvOf([good, bad]));
+  const sales = [good.shop_id.toUpperCase(), bad.shop_id, randomUUID()].map((id) => newTransaction(id));
+  put('transactions.csv', csvOf(sales));
+  const dry = await runIntake(place, 'upload', '.', '--dry-run');
+  expect(dry.exitCode).toBe(1);
+  expect(dry.stdout).toMatch(/shops\.csv +shops +2 +1 +1\ntransactions\.csv +transactions +3 +1 +2\n/);
+  expect(dry.stdout).toMatch(/refers to a missing shop.* \(first in transactions\.csv:3\)\n/);
+  expect(dry.stdout).toContain(
+    'Records that would fail, with the reason:\n  shops.csv.dry-run.failed.ndjson\n',
+  );
+  expect(dry.stdout).not.toContain('upload either file');
+  expect(await intake.data.overview()).toEqual([]);
+  const real = await runIntake(place, 'upload', '.');
+  expect(real).toMatchObject({ exitCode: 1, stderr: '' });
+  expect(real.stdout.split('\n').slice(0, 3)).toEqual(dry.stdout.split('\n').slice(0, 3));
+});
+
+it('reports the lines of records that share an id', async () => {
+  const [shop, twice, other] = many(3, () => newShop());
+  put('shops.csv', csvOf([shop!, twice!, shop!, other!, twice!, shop!]));
+  const { exitCode, stdout } = await runIntake(place, 'upload', 'shops.csv');
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(/ 3 {2}shop_id {2}occurs more than once .*: lines 2, 4 and 7; lines 3 and 6\n/);
 });
 
 it('reads standard input', async () => {
@@ -215,14 +250,20 @@ it('Ctrl-C ends an upload, which --resume continues; not with another file or ot
 });
 
 it('reports what it waits for, and survives an outage of the service', async () => {
-  const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:9' } };
+  // Nothing listens on port 2, and fetch does not block it, as it does port 9.
+  const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:2' } };
   put('shops.csv', csvOf([newShop()]));
   const running = startIntake(away, 'upload', 'shops.csv');
   await new Promise((resolve) => running.stderr?.once('data', resolve));
   running.kill('SIGTERM');
   const { exitCode, stderr } = await running.ended;
   expect(exitCode).toBe(2);
-  expect(stderr).toMatch(/^No answer from http:\/\/127\.0\.0\.1:9: .*\. .* Trying again in \d+s\.\n/);
+  expect(stderr).toMatch(
+    /^No answer from http:\/\/127\.0\.0\.1:2: connect ECONNREFUSED .*\. .* Trying again in \d+s\.\n/,
+  );
+  // The service has never received a request, so there is nothing to resume.
+  expect(stderr).toMatch(/Interrupted\.\nNothing in shops\.csv was stored\.\n$/);
+  expect(existsSync(join(place.cwd, 'shops.csv.journal'))).toBe(false);
 });
 
 it('check finds offline what an upload would, with file, line and column', async () => {
@@ -263,11 +304,20 @@ it('status, requests, rejections and export show the data of the service', async
     /\n +2 +transactions +shop_id +reference_not_found/,
   );
   expect((await runIntake(place, 'rejections', '--json')).stdout.trimEnd().split('\n')).toHaveLength(2);
+  const lists = (...filters: string[]) => runIntake(place, 'rejections', '--limit', '1', ...filters);
+  expect((await lists()).stdout).toMatch(/\n\n1 of 2; --limit shows more\n$/);
+  expect((await lists('--code', 'reference_not_found')).stdout).toMatch(
+    /\n\nThe first 1; --limit shows more\n$/,
+  );
+  expect((await lists('--limit', '2')).stdout).not.toContain('--limit');
   await intake.upload('shops', [late]).finish();
   const replay = await runIntake(place, 'rejections', 'replay');
   expect(replay).toMatchObject({ exitCode: 1, stdout: '2 tried: 1 passed, 1 failed again.\n' });
   expect(await runIntake(place, 'rejections', 'discard')).toMatchObject({ exitCode: 2, stdout: '' });
-  expect((await runIntake(place, 'rejections', 'discard', '--yes')).stdout).toBe('1 removed.\n');
+  const discard = async (...filters: string[]) =>
+    (await runIntake(place, 'rejections', 'discard', '--yes', ...filters)).stdout;
+  expect(await discard('--request', randomUUID())).toBe('No rejections match.\n');
+  expect(await discard()).toBe('1 removed.\n');
   const csv = await runIntake(place, 'export', 'shops', '--format', 'csv');
   expect(csv.stdout).toMatch(/^shop_id,name,region,is_public,created,updated,is_deleted\n/);
   put('shops.csv', csv.stdout);

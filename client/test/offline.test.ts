@@ -31,7 +31,20 @@ it('all problems of all files are listed at once', async () => {
   expect(stderr).toContain('sales.csv: its name contains no type');
   expect(stderr).toContain('nowhere.csv: there is no such file');
   expect(stderr).toContain(`column "Shop ID" is not a field of shops; did you mean shop_id?`);
-  expect(stderr).toContain('tags.csv: no column matches tag_id');
+  expect(stderr).toMatch(/tags\.csv: no column matches tag_id, .*; the columns are "name"\n/);
+});
+
+it('a file of another kind is recognised by its first bytes', async () => {
+  const kinds = [
+    ['shops.pdf', '%PDF-1.7\n', 'a PDF file, not CSV or NDJSON; export the records as CSV'],
+    ['shops.png', Uint8Array.of(0x89, 0x50, 0x4e, 0x47), 'a PNG image, not'],
+    ['shops.xls', Uint8Array.of(0xd0, 0xcf, 0x11, 0xe0), 'an old Excel file, not CSV or NDJSON; save it as'],
+    ['shops.csv', 'PK\u0003\u0004', 'a ZIP archive; unpack it, or, if it is a spreadsheet, name it .xlsx'],
+  ] as const;
+  for (const [name, bytes] of kinds) put(name, bytes);
+  const { exitCode, stderr } = await runIntake(place, 'check', ...kinds.map(([name]) => name));
+  expect(exitCode).toBe(2);
+  for (const [name, , message] of kinds) expect(stderr).toContain(`${name}: it is ${message}`);
 });
 
 it('all problems of a row are listed at once, including those after a cell that cannot be converted', async () => {

@@ -66,6 +66,8 @@ const local = (...path: string[]) => join(cwd, 'lake', 'interactions', ...path);
 const dayFolder = () => local('received_on=2026-03-14');
 const intakeAt = (url: string) => new Intake({ url, key, onRetry: () => {} });
 const pulled = () => intakeAt(server.url).lake.pull(join(cwd, 'lake'));
+const locks = () => readdirSync(join(cwd, 'lake')).filter((name) => name.startsWith('.intake-pull-'));
+const lockOf = (pid: number) => join(cwd, 'lake', `.intake-pull-${pid}-${randomUUID()}`);
 /** The service may take a second to notice that a table has changed. */
 const untilSeen = () => sleep(1_100);
 
@@ -101,7 +103,7 @@ function expectCopy(names: readonly string[]): void {
       true,
     );
   expect(existsSync(local('_pull'))).toBe(false);
-  expect(existsSync(join(cwd, 'lake/.intake-pull'))).toBe(false);
+  expect(locks()).toEqual([]);
 }
 
 it('the command copies everything, and then only what is new', async () => {
@@ -203,7 +205,7 @@ it('SIGINT ends it with advice, and the next pull continues', async () => {
     2,
     expect.stringMatching(/Run the same command again to continue\.\n.*Interrupted/),
   ]);
-  expect(existsSync(join(cwd, 'lake/.intake-pull'))).toBe(false);
+  expect(locks()).toEqual([]);
   await pulled();
   expectCopy(names);
 });
@@ -257,19 +259,21 @@ it('refuses a folder that is not its own, and two pulls at once', async () => {
   expect((await runIntake(place, 'pull', 'lake')).stderr).toMatch(/received_on=2026-03-14 is not a folder/);
   expect(readdirSync(outside)).toEqual([]);
   rmSync(dayFolder());
-  writeFileSync(join(cwd, 'lake/.intake-pull'), String(process.pid));
+  const running = lockOf(process.pid);
+  writeFileSync(running, '');
   expect((await runIntake(place, 'pull', 'lake')).stderr).toMatch(
     `Another pull writes to lake, as process ${process.pid}`,
   );
+  rmSync(running);
   // This lock was left behind by a killed process.
-  writeFileSync(join(cwd, 'lake/.intake-pull'), '999999999');
+  writeFileSync(lockOf(999_999_999), '');
   expect(await runIntake(place, 'pull', 'lake')).toMatchObject({ exitCode: 0 });
   const proxy = await through(async (): Promise<Fate> => {
     await sleep(300);
     return 'pass';
   });
   const first = intakeAt(proxy.url).lake.pull(join(cwd, 'lake'));
-  await expect.poll(() => existsSync(join(cwd, 'lake/.intake-pull')), { interval: 5 }).toBe(true);
+  await expect.poll(() => locks().length, { interval: 5 }).toBe(1);
   await expect(pulled()).rejects.toThrow(/Another pull writes to/);
   expect(await first).toMatchObject([{ files: 1 }]);
   appendFileSync(local('_delta_log/00000000000000000001.json'), '{}\n');

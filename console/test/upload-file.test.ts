@@ -60,7 +60,11 @@ it('the message for an unreadable file explains what to do', async () => {
 it('a corrected cell is checked as the command checks it', async () => {
   const checker = await checkerOf('shops.csv', `shop_id,name,region\n${shopId},Bakery,GBR\n`);
   expect(checker.ofCells(2, [shopId, 'Bakery', 'GBR']).problems).toEqual([
-    { column: 'region', code: 'invalid_format', message: 'must be a 2-letter country code' },
+    {
+      column: 'region',
+      code: 'invalid_format',
+      message: 'must be a country code of two letters, such as GB',
+    },
   ]);
   expect(checker.ofCells(2, [shopId, 'Bakery', 'GB'])).toMatchObject({
     record: { shop_id: shopId, name: 'Bakery', region: 'GB' },

@@ -37,10 +37,7 @@ export const lakeAnswerSchemas: Readonly<Record<string, JsonSchema>> = {
     },
     rows: count,
     bytes: count,
-    sha256: {
-      type: ['string', 'null'],
-      description: 'hexadecimal; null if the file was written before files had one',
-    },
+    sha256: { ...text, description: 'hexadecimal' },
   }),
   LakeFilePage: closed({
     table: text,

@@ -124,8 +124,8 @@ const introduction = `Upload records, up to 5,000 per request, and interactions,
 - **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
 - **Date-times** without an offset are UTC.
 - **The client** \`intake-client\` is a command for files, \`intake upload my-export\`, and a library for JavaScript and
-  TypeScript, \`intake.upload('shops', shops)\`. Both split uploads, retry them and report failed records. The examples show both, and
-  docs/uploading/index.md in the repository shows how to install them.
+  TypeScript, \`intake.upload('shops', shops)\`. Both split uploads, retry them and report failed records. The examples show both.
+  The operator of the service can give you the package, which \`npm install ./intake-client-*.tgz\` installs.
 - **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
 
 function recordSchemas(): Record<string, JsonSchema> {

@@ -90,7 +90,7 @@ export const notACursor = {
   code: 'invalid_format',
   message:
     'must be a cursor that this organisation got from the change feed or from the Changes-Cursor header of an export; ' +
-    'without one, start again with an export',
+    'without one, empty your copy and start again with an export',
 } as const;
 
 export const changeCursor = optionalForm(form, notACursor, {

@@ -64,7 +64,8 @@ export async function run(args: string[]): Promise<void> {
       if (lostLimits.size > 0) console.log('Limits that have to be set again:');
       for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
       if (retentions > 0) console.log(`The retention of ${retentions} organisations was set again.`);
-      if (lakes > 0) console.log(`The lakes of ${lakes} organisations are on or off as the log says.`);
+      if (lakes > 0)
+        console.log(`The lakes of ${lakes} organisations were switched as recorded in the audit log.`);
     }
     const repeated = await repeatErasures(pool, ledger);
     if (repeated > 0)

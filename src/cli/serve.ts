@@ -9,6 +9,7 @@ import { buildAdminApp, buildApp } from '../http/app.ts';
 import type { Parts } from '../http/operation/operation.ts';
 import { Certificate, logged } from '../http/server/certificate.ts';
 import { serveMetrics } from '../http/server/metrics-server.ts';
+import { isDuckDbInstalled } from '../lake/reading/duckdb-package.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
@@ -78,6 +79,11 @@ async function start(
   onStop: (end: () => unknown) => void,
   endAll: () => Promise<void>,
 ): Promise<Service> {
+  if (config.lakeUrl !== null && !isDuckDbInstalled())
+    throw commandError(
+      'LAKE_URL is set, but DuckDB, which reads the lake, is not installed. npm does not install its package for this ' +
+        'platform if optional packages are omitted: install again with --include=optional',
+    );
   const metrics =
     config.metricsPort > 0 ? new (await import('../metrics/metrics.ts')).Metrics(version()) : undefined;
   let log: FastifyBaseLogger | undefined;

@@ -11,16 +11,14 @@ import { takeByIds } from './interaction-lines.ts';
 import type { LakeProgress } from './lake-progress.ts';
 import type { LakeTable } from './lake-table.ts';
 import type { LakeTables } from './lake-tables.ts';
+import { type LastChange, lastChangeIn } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import type { Spool } from './spool.ts';
 import { lakeTypes } from './table/lake-schema.ts';
 import { readChanged } from './versions/version-lines.ts';
 
-/** The result of reading the change log in one step. */
-export interface LogRead {
-  /** The last change that was read, and its epoch. */
-  readonly number: number;
-  readonly epoch: string;
+/** The result of reading the change log in one step, with the last change that was read. */
+export interface LogRead extends LastChange {
   /** All interactions with smaller ids have expired. */
   readonly expiredBelow: string;
   readonly hasMore: boolean;
@@ -56,8 +54,9 @@ export async function readLog(
       if (type === 'interactions')
         await readAdded(pool, organisationId, parts, seen, await tables.interactions(), spool);
       else {
-        const { position } = await tables.versions(type);
-        await readChanged(pool, organisationId, type, parts, position, spool);
+        const { number: known } = lastChangeIn((await tables.versions(type)).delta);
+        const missing = parts.filter((part) => part.number > known);
+        await readChanged(pool, organisationId, type, missing, spool);
       }
     await spool.drain();
     for (const { ids: cut } of page.parts.filter(({ isExpiry }) => isExpiry))

@@ -13,13 +13,18 @@ import type { LakeSlots } from './lake-slots.ts';
 import type { LakeWriter, StepDone } from './lake-writer.ts';
 import { lakeLimits } from './limits.ts';
 
+/** The kinds of work on a lake. Each kind has its own back-off. */
+export type LakeWork = 'step' | 'tend' | 'erase' | 'remove';
+
 export interface LakeLog {
   /** Called after the database was checked for new data. */
   looked(): void;
   /** Called after a step for an organisation succeeded. */
   stepped(organisationId: string, done: StepDone): void;
-  /** Called if a step failed and will be retried. If no organisation is given, the check for new data failed. */
-  failed(error: unknown, organisationId?: string): void;
+  /** Called if work on a lake failed and will be retried, or if the check for new data failed. */
+  failed(error: unknown, work?: LakeWork | 'look', organisationId?: string): void;
+  /** Called when work on a lake succeeds after it has failed. */
+  recovered(work: LakeWork, organisationId: string): void;
 }
 
 export interface KeeperParts {
@@ -31,7 +36,7 @@ export interface KeeperParts {
   readonly delayMs: number;
 }
 
-/** Back-off state of an organisation whose last step failed. */
+/** Back-off state of work that has failed. */
 interface Failing {
   readonly pauseMs: number;
   readonly untilMs: number;
@@ -41,16 +46,24 @@ interface Failing {
 export class LakeKeeper {
   readonly #parts: KeeperParts;
   readonly #stopping = new AbortController();
+  /** Back-off states by work and organisation. */
   readonly #failing = new Map<string, Failing>();
   /** For each organisation, the time at which to count its new rows again. */
   readonly #nextCountMs = new Map<string, number>();
   /** For each organisation that is behind, the last change in its lake and the time of the next change. */
   #oldest = new Map<string, { readonly number: number; readonly ms: number }>();
+  /** Organisations whose files are to be searched or deleted, in the order in which they were queued. */
+  #endings = new Map<string, undefined>();
+  /** Organisations that are behind, in the order in which they were queued. */
+  #steps = new Map<string, Waiting>();
+  /** The work in progress for each organisation. */
+  readonly #working = new Map<string, Promise<void>>();
+  #endingsWorking = 0;
   #running: Promise<unknown> = Promise.resolve();
   #lakes: Endings & { readonly readMs: number; readonly ids: readonly string[] } = {
     readMs: Number.NEGATIVE_INFINITY,
     ids: [],
-    erasing: new Set(),
+    erasing: new Map(),
     removing: new Set(),
   };
 
@@ -62,8 +75,8 @@ export class LakeKeeper {
     const renewed = Promise.withResolvers<void>();
     this.#running = Promise.all([
       this.#repeat(lakeLimits.slotRenewMs, () => this.#parts.slots.renew().finally(renewed.resolve)),
-      // Wait until the slots are renewed, because without slots the first round would find nothing to do.
-      renewed.promise.then(() => this.#repeat(lakeLimits.pollMs, () => this.round())),
+      // Wait until the slots are renewed, because without slots the first look would find nothing to do.
+      renewed.promise.then(() => this.#repeat(lakeLimits.pollMs, () => this.look())),
     ]);
   }
 
@@ -71,12 +84,15 @@ export class LakeKeeper {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    await this.settle();
     await this.#parts.slots.release().catch(() => {});
   }
 
-  /** Runs one step for each organisation that is due. */
-  async round(): Promise<void> {
+  /** Finds the organisations that need work, and starts the work without waiting for it. */
+  async look(): Promise<void> {
     const { pool, slots } = this.#parts;
+    // The database does not show the work in progress yet.
+    const busy = new Set(this.#working.keys());
     if (performance.now() - this.#lakes.readMs > lakeLimits.switchMs) {
       // This throws on a restored database until the people who had been erased are hidden again.
       await pool.query('select keys_can_be_trusted()');
@@ -90,29 +106,64 @@ export class LakeKeeper {
     );
     await this.#findOldest(waiting);
     this.#parts.log.looked();
-    const work = new Map<string, Waiting | undefined>();
-    // Erasures and removals come first because they have a deadline.
-    for (const id of [...removing, ...erasing]) if (slots.isHeld(id)) work.set(id, undefined);
-    for (const one of waiting) work.set(one.organisationId, one);
-    const left = work.entries();
-    const workers = Array.from({ length: lakeLimits.organisationsAtOnce }, async () => {
-      for (const [id, one] of left) if (!this.#stopping.signal.aborted) await this.#workOn(id, one);
-    });
-    await Promise.all(workers);
+    const isFree = (id: string) => slots.isHeld(id) && !busy.has(id) && !this.#working.has(id);
+    const isDue = (id: string) => isFree(id) && !this.#isPaused(removing.has(id) ? 'remove' : 'erase', id);
+    const endings = [...removing, ...erasing.keys()].filter(isDue);
+    const behind = waiting.filter(({ organisationId: id }) => isFree(id) && !this.#isPaused('step', id));
+    this.#endings = queued(this.#endings, new Map(endings.map((id) => [id, undefined])));
+    this.#steps = queued(this.#steps, new Map(behind.map((one) => [one.organisationId, one])));
+    this.#startNext();
   }
 
-  /** Runs each kind of step that is due for an organisation. */
-  async #workOn(organisationId: string, waiting: Waiting | undefined): Promise<void> {
-    const { writer } = this.#parts;
-    if (performance.now() < (this.#failing.get(organisationId)?.untilMs ?? 0)) return;
-    if (this.#lakes.removing.has(organisationId))
-      return this.#trying(organisationId, () => writer.remove(organisationId));
-    const isErasing = this.#lakes.erasing.has(organisationId);
-    // Follow the log before erasing, because the log has the newest versions of the records whose old versions the
-    // erasure removes.
-    if (waiting && (isErasing || (await this.#isDue(waiting)))) await this.#step(organisationId);
-    if (isErasing)
-      await this.#trying(organisationId, () => writer.erase(organisationId, this.#stopping.signal));
+  /** Waits until all work that is queued or in progress is done. */
+  async settle(): Promise<void> {
+    while (this.#working.size > 0) await Promise.all(this.#working.values());
+  }
+
+  /**
+   * Starts work while fewer than `organisationsAtOnce` organisations have work in progress. Erasures and removals come
+   * first because they have a deadline, but they can take long, so one place is kept for new rows.
+   */
+  #startNext(): void {
+    const firstIn = (queue: ReadonlyMap<string, unknown>) => {
+      for (const id of queue.keys()) if (!this.#working.has(id)) return id;
+      return undefined;
+    };
+    while (this.#working.size < lakeLimits.organisationsAtOnce && !this.#stopping.signal.aborted) {
+      const ending =
+        this.#endingsWorking < lakeLimits.organisationsAtOnce - 1 ? firstIn(this.#endings) : undefined;
+      const id = ending ?? firstIn(this.#steps);
+      if (id === undefined) return;
+      const waiting = this.#steps.get(id);
+      this.#steps.delete(id);
+      if (ending !== undefined) {
+        this.#endings.delete(id);
+        this.#endingsWorking++;
+      }
+      const work = this.#workOn(id, waiting, ending !== undefined).finally(() => {
+        this.#working.delete(id);
+        if (ending !== undefined) {
+          this.#endingsWorking--;
+          this.#lakes = { ...this.#lakes, readMs: Number.NEGATIVE_INFINITY };
+        }
+        this.#startNext();
+      });
+      this.#working.set(id, work);
+    }
+  }
+
+  async #workOn(organisationId: string, waiting: Waiting | undefined, isEnding: boolean): Promise<void> {
+    const { slots, writer } = this.#parts;
+    const { signal } = this.#stopping;
+    // The slot may have been lost since the work was queued.
+    if (!slots.isHeld(organisationId)) return;
+    if (isEnding && this.#lakes.removing.has(organisationId))
+      return this.#trying('remove', organisationId, () => writer.remove(organisationId));
+    const erasing = isEnding ? this.#lakes.erasing.get(organisationId) : undefined;
+    // Follow the log before files are searched, because the log has the newest versions of the records whose old versions
+    // the erasure removes.
+    if (waiting) await this.#step(waiting, erasing?.isStarted === false);
+    if (erasing) await this.#trying('erase', organisationId, () => writer.erase(organisationId, signal));
   }
 
   /**
@@ -153,28 +204,40 @@ export class LakeKeeper {
     return false;
   }
 
-  #step(organisationId: string): Promise<void> {
+  /** Runs a step if it is due or `isForced`, and tidies up the tables after it. */
+  async #step(waiting: Waiting, isForced: boolean): Promise<void> {
     const { writer, log } = this.#parts;
-    return this.#trying(organisationId, async () => {
-      const done = await writer.step(organisationId, this.#stopping.signal);
-      this.#failing.delete(organisationId);
+    const { signal } = this.#stopping;
+    const { organisationId } = waiting;
+    let isDone = false;
+    await this.#trying('step', organisationId, async () => {
+      if (!isForced && !(await this.#isDue(waiting))) return;
+      log.stepped(organisationId, await writer.step(organisationId, signal));
       this.#nextCountMs.delete(organisationId);
-      log.stepped(organisationId, done);
-      await writer.tend(organisationId);
+      isDone = true;
     });
+    if (isDone && !signal.aborted)
+      await this.#trying('tend', organisationId, () => writer.tend(organisationId));
   }
 
-  async #trying(organisationId: string, work: () => Promise<void>): Promise<void> {
+  #isPaused(work: LakeWork, organisationId: string): boolean {
+    return performance.now() < (this.#failing.get(`${work} ${organisationId}`)?.untilMs ?? 0);
+  }
+
+  /** Does the work unless it is paused after a failure. */
+  async #trying(kind: LakeWork, organisationId: string, work: () => Promise<void>): Promise<void> {
+    if (this.#isPaused(kind, organisationId)) return;
     const { log } = this.#parts;
+    const key = `${kind} ${organisationId}`;
     try {
       await work();
-      this.#failing.delete(organisationId);
+      if (this.#failing.delete(key)) log.recovered(kind, organisationId);
     } catch (error) {
-      const before = this.#failing.get(organisationId)?.pauseMs ?? 0;
+      const before = this.#failing.get(key)?.pauseMs ?? 0;
       const pauseMs = Math.min(Math.max(lakeLimits.pauseMs, 2 * before), lakeLimits.pauseMsMax);
-      this.#failing.set(organisationId, { pauseMs, untilMs: performance.now() + pauseMs });
+      this.#failing.set(key, { pauseMs, untilMs: performance.now() + pauseMs });
       // The process that took over the slot continues the work.
-      if (!(error instanceof LakeTaken)) log.failed(error, organisationId);
+      if (!(error instanceof LakeTaken)) log.failed(error, kind, organisationId);
     }
   }
 
@@ -187,4 +250,10 @@ export class LakeKeeper {
       await sleep(everyMs, undefined, { signal }).catch(() => {});
     }
   }
+}
+
+/** Returns the due entries. Those that are already in the queue keep their places in front of the others. */
+function queued<T>(queue: ReadonlyMap<string, T>, due: ReadonlyMap<string, T>): Map<string, T> {
+  const kept = [...queue.keys()].filter((id) => due.has(id));
+  return new Map([...kept.map((id) => [id, due.get(id) as T] as const), ...due]);
 }

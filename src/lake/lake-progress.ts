@@ -1,15 +1,13 @@
 import { beforeTomorrow } from '../changes/change-log.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
+import type { LastChange } from './last-change.ts';
 
-/** The progress of an organisation's lake. */
-export interface LakeProgress {
-  /** The last change that is in the tables, and the epoch in which it was numbered. */
-  readonly number: number;
-  readonly epoch: string;
-  /** For each type, the table's position as of the last known commit. */
-  readonly positions: Positions;
+/** The progress of an organisation's lake. All tables contain the last change and everything before it. */
+export interface LakeProgress extends LastChange {
+  /** For each type, the table's version as of the last known commit. */
+  readonly versions: Versions;
   /**
    * Set while stored data is copied: the current type, and the last of its ids that is in the table. Null when the copy is
    * complete.
@@ -17,7 +15,7 @@ export interface LakeProgress {
   readonly copying: Copying | null;
 }
 
-export type Positions = Readonly<Partial<Record<UploadType, number>>>;
+export type Versions = Readonly<Partial<Record<UploadType, number>>>;
 
 export interface Copying {
   readonly type: UploadType;
@@ -31,48 +29,52 @@ export class LakeTaken extends Error {
   }
 }
 
+/** Reads the progress, or returns undefined if there is no lake. Throws if the lake's files are being removed. */
 export async function readProgress(pool: Pool, organisationId: string): Promise<LakeProgress | undefined> {
   const { rows } = await pool.query<{
     number: string;
     epoch: string;
-    positions: Positions;
+    positions: Versions;
     copied_type: UploadType | null;
     copied_after: string | null;
+    is_removing: boolean;
   }>(
-    'select number, epoch, positions, copied_type, copied_after from lake_progress where organisation_id = $1',
+    `select number, epoch, positions, copied_type, copied_after, removing_since is not null as is_removing
+     from lake_progress where organisation_id = $1`,
     [organisationId],
   );
   const [row] = rows;
   if (!row) return undefined;
-  const { number, epoch, positions, copied_type: type, copied_after: after } = row;
+  const { number, epoch, positions: versions, copied_type: type, copied_after: after } = row;
+  if (row.is_removing) throw new LakeTaken();
   return {
     number: Number(number),
     epoch,
-    positions,
+    versions,
     copying: type !== null && after !== null ? { type, after } : null,
   };
 }
 
 /** Saves `now`. Throws if the stored progress is no longer `before`, or if the organisation or its lake is being removed. */
-export async function noteProgress(
-  pool: Pool,
+export async function saveProgress(
+  client: Pick<Client, 'query'>,
   organisationId: string,
   before: LakeProgress | undefined,
   now: LakeProgress,
   asOf: Date | null,
 ): Promise<void> {
-  const { number, epoch, positions, copying } = now;
+  const { number, epoch, versions, copying } = now;
   const values = [
     organisationId,
     number,
     epoch,
-    JSON.stringify(positions),
+    JSON.stringify(versions),
     copying?.type ?? null,
     copying?.after ?? null,
     asOf,
   ];
   const { rowCount } = before
-    ? await pool.query(
+    ? await client.query(
         `update lake_progress set number = $2, epoch = $3, positions = $4, copied_type = $5, copied_after = $6,
            as_of = coalesce($7, as_of)
          where organisation_id = $1 and number = $8 and epoch = $9
@@ -80,7 +82,7 @@ export async function noteProgress(
            and removing_since is null`,
         [...values, before.number, before.epoch, before.copying?.type ?? null, before.copying?.after ?? null],
       )
-    : await pool.query(
+    : await client.query(
         `insert into lake_progress (organisation_id, number, epoch, positions, copied_type, copied_after, as_of)
          select organisation_id, $2::bigint, $3, $4::jsonb, $5, $6::uuid, $7::timestamptz from tenants where organisation_id = $1
          on conflict do nothing`,

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
 import { LakeTaken } from './lake-progress.ts';
+import { type LastChange, txnOf } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import { RecentIds } from './recent-ids.ts';
 import type { Spool, SpooledDay } from './spool.ts';
@@ -16,15 +17,13 @@ const schema = lakeSchema('interactions');
 /** An organisation's interactions table in the lake. */
 export class LakeTable {
   readonly recent: RecentIds;
-  readonly #organisationId: string;
   readonly #delta: DeltaTable;
   readonly #parquet: ParquetWriter;
   /** Days that may have files to merge. */
   readonly #unmerged: Set<string>;
   readonly #purgedDays = new Set<string>();
 
-  private constructor(organisationId: string, delta: DeltaTable, parquet: ParquetWriter) {
-    this.#organisationId = organisationId;
+  private constructor(delta: DeltaTable, parquet: ParquetWriter) {
     this.#delta = delta;
     this.#parquet = parquet;
     this.recent = new RecentIds(
@@ -35,23 +34,15 @@ export class LakeTable {
 
   static async open(store: LakeStore, parquet: ParquetWriter, organisationId: string): Promise<LakeTable> {
     const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
-    return new LakeTable(organisationId, delta, parquet);
+    return new LakeTable(delta, parquet);
   }
 
-  isStored(): Promise<boolean> {
-    return this.#delta.isStored();
+  get delta(): DeltaTable {
+    return this.#delta;
   }
 
-  /** The last committed change. */
-  get position(): number {
-    return this.#delta.positionOf(this.#organisationId) ?? 0;
-  }
-
-  /**
-   * Commits the spooled rows that are not in the table yet, and removes expired days. Returns the table's new position, or
-   * the old position if there was nothing to commit.
-   */
-  async append(spool: Spool, position: number, expiredBelow: string): Promise<number> {
+  /** Commits the spooled rows that are not in the table yet, and removes expired days. */
+  async append(spool: Spool, lastChange: LastChange, expiredBelow: string): Promise<void> {
     const keptFrom = expiredBelow > firstUuid ? dayOf(msOfUuidV7(expiredBelow)) : '';
     const isExpired = (day = '') => day < keptFrom;
     const days = (await spool.finish()).filter(({ day }) => !isExpired(day));
@@ -61,11 +52,8 @@ export class LakeTable {
       if (written) add.push(await this.#delta.put(written, day.day));
     }
     const remove = this.#delta.files.filter(({ day }) => isExpired(day));
-    const isChange = add.length > 0 || remove.length > 0;
-    if (isChange) {
-      // If the table has disappeared from the store, a commit would not conflict with anything.
-      if (!(await this.#delta.isStored())) throw new LakeTaken();
-      const txn = { appId: this.#organisationId, version: position };
+    if (add.length > 0 || remove.length > 0) {
+      const txn = txnOf(lastChange);
       // After a conflict, these rows have not been compared with the other process's rows, so the step must start over.
       if ((await this.#delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
       this.recent.add(spool.ids);
@@ -73,7 +61,6 @@ export class LakeTable {
     }
     // Purge before the progress is saved, so that the next process repeats the step if this one is killed here.
     await this.#purge(this.#delta.removedDays.filter(isExpired));
-    return isChange ? position : this.position;
   }
 
   /**
@@ -87,8 +74,7 @@ export class LakeTable {
       if (day < today) this.#unmerged.delete(day);
     }
     await this.#delta.checkpoint();
-    const { commitsPerVacuum, removedKeptMs } = lakeLimits;
-    await this.#delta.vacuumInTurn(commitsPerVacuum, new Date(Date.now() - removedKeptMs));
+    await this.#delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
   }
 
   /**

@@ -1,16 +1,30 @@
+import { type LogState, stateOf } from '../changes/change-log.ts';
+import type { Pool } from '../postgres/pool.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
-import type { Positions } from './lake-progress.ts';
+import type { Versions } from './lake-progress.ts';
 import { LakeTable } from './lake-table.ts';
+import { isInLog, type LastChange, lastChangeIn } from './last-change.ts';
 import type { LakeStore } from './store/lake-store.ts';
+import type { DeltaTable } from './table/delta-table.ts';
+import { lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
 import { VersionTable } from './versions/version-table.ts';
 
-/** Thrown if a table is missing commits, because it was deleted or replaced by an older copy. */
+/**
+ * Thrown if a table is missing commits, because it was deleted or replaced by an older copy, or if it contains changes that
+ * the database has lost.
+ */
 export class TableLost extends Error {
   constructor() {
     super('a table of the lake has lost commits');
   }
+}
+
+interface TablesParts {
+  readonly pool: Pool;
+  readonly store: LakeStore;
+  readonly parquet: ParquetWriter;
 }
 
 /**
@@ -18,46 +32,53 @@ export class TableLost extends Error {
  * to the store.
  */
 export class LakeTables {
-  readonly #store: LakeStore;
-  readonly #parquet: ParquetWriter;
+  readonly #parts: TablesParts;
   readonly #organisationId: string;
   #interactions: LakeTable | undefined;
-  readonly #versions = new Map<ResourceType, VersionTable>();
-  #positions: Positions = {};
-  /** The tables that this step has used, which are known to exist in the store. */
+  readonly #records = new Map<ResourceType, VersionTable>();
+  /** The tables' last known versions. */
+  #versions: Versions = {};
+  /** The tables that this step has used, which are known to be complete and current. */
   readonly #used = new Set<LakeTable | VersionTable>();
+  #log: LogState | undefined;
 
-  constructor(store: LakeStore, parquet: ParquetWriter, organisationId: string) {
-    this.#store = store;
-    this.#parquet = parquet;
+  constructor(parts: TablesParts, organisationId: string) {
+    this.#parts = parts;
     this.#organisationId = organisationId;
   }
 
-  /** Sets the tables' last known positions. Must be called at the start of each step. */
-  beginStep(positions: Positions): void {
-    this.#positions = positions;
+  /** Sets the tables' last known versions. Must be called at the start of each step. */
+  beginStep(versions: Versions): void {
+    this.#versions = versions;
     this.#used.clear();
+    this.#log = undefined;
   }
 
   async interactions(): Promise<LakeTable> {
     this.#interactions = await this.#use('interactions', this.#interactions, () =>
-      LakeTable.open(this.#store, this.#parquet, this.#organisationId),
+      LakeTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId),
     );
     return this.#interactions;
   }
 
   async versions(type: ResourceType): Promise<VersionTable> {
-    const table = await this.#use(type, this.#versions.get(type), () =>
-      VersionTable.open(this.#store, this.#parquet, this.#organisationId, type),
+    const table = await this.#use(type, this.#records.get(type), () =>
+      VersionTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId, type),
     );
-    this.#versions.set(type, table);
+    this.#records.set(type, table);
     return table;
   }
 
-  /**
-   * Merges small files and deletes old files in the tables that the last step used. The amount of work per call is
-   * limited.
-   */
+  /** Throws if one of the tables contains changes that the log has lost. */
+  async compareWithLog(): Promise<void> {
+    this.#log = undefined;
+    for (const type of lakeTypes) {
+      const { delta } = type === 'interactions' ? await this.interactions() : await this.versions(type);
+      if (!(await this.#isInLog(lastChangeIn(delta)))) throw new TableLost();
+    }
+  }
+
+  /** Merges a limited number of small files in the tables that the last step used, and deletes old files. */
   async tend(): Promise<void> {
     for (const table of this.#used) await table.tend();
   }
@@ -68,9 +89,29 @@ export class LakeTables {
     open: () => Promise<T>,
   ): Promise<T> {
     if (known && this.#used.has(known)) return known;
-    const table = known && (await known.isStored()) ? known : await open();
-    if (table.position < (this.#positions[type] ?? 0)) throw new TableLost();
+    const table = known && (await isCurrent(known.delta)) ? known : await open();
+    const { delta } = table;
+    if (delta.version < (this.#versions[type] ?? 0) || !(await this.#isInLog(lastChangeIn(delta))))
+      throw new TableLost();
     this.#used.add(table);
     return table;
   }
+
+  async #isInLog(change: LastChange): Promise<boolean> {
+    if (this.#log && isInLog(change, this.#log)) return true;
+    // Another process may have written later changes since the log was last read.
+    this.#log = await stateOf(this.#parts.pool, this.#organisationId);
+    return isInLog(change, this.#log);
+  }
+}
+
+/**
+ * Returns whether the store still has this version of the table, and no newer one. Another process may have written the
+ * lake while this one did not hold the slot.
+ */
+async function isCurrent(table: DeltaTable): Promise<boolean> {
+  const { version } = table;
+  if (!(await table.isStored())) return false;
+  await table.refresh();
+  return table.version === version;
 }

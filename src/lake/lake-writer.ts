@@ -1,12 +1,13 @@
 import { epochOf } from '../changes/change-cursor.ts';
-import { numberAllChanges } from '../changes/change-log.ts';
+import { numberAllChanges, stateOf } from '../changes/change-log.ts';
 import { RequestError } from '../errors.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { erasePeople } from './ending/erase-people.ts';
-import { lookAgain } from './ending/lake-endings.ts';
+import { beginRemoving } from './ending/lake-endings.ts';
 import { removeLake } from './ending/remove-lake.ts';
 import { readLog } from './follow-log.ts';
 import { readStored } from './interaction-lines.ts';
@@ -14,14 +15,15 @@ import {
   type Copying,
   expiredInteractions,
   type LakeProgress,
-  LakeTaken,
-  noteProgress,
-  type Positions,
   readProgress,
+  saveProgress,
+  type Versions,
 } from './lake-progress.ts';
 import { LakeTables, TableLost } from './lake-tables.ts';
+import { isInLog, type LastChange } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import { Spool } from './spool.ts';
+import { heldStore } from './store/held-store.ts';
 import type { LakeStore } from './store/lake-store.ts';
 import { lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
@@ -60,8 +62,9 @@ export class LakeWriter {
   /** Runs one step for an organisation. Steps for the same organisation must not overlap. */
   async step(organisationId: string, stopping: AbortSignal): Promise<StepDone> {
     const before = await readProgress(this.#parts.pool, organisationId);
-    const progress = before ?? (await this.#beginCopy(organisationId, undefined));
-    const tables = this.#tablesOf(organisationId, progress.positions);
+    if (!before && (await this.#hasFiles(organisationId))) return this.#startOver(organisationId, before);
+    const progress = before ?? (await this.#beginCopy(organisationId, before));
+    const tables = this.#tablesOf(organisationId, progress.versions);
     const { copying } = progress;
     try {
       return copying
@@ -70,50 +73,70 @@ export class LakeWriter {
     } catch (error) {
       // The error may have been caused by the tables' cached state.
       this.forget(organisationId);
-      if (!isCopyNeeded(error)) throw error;
-      if (error instanceof TableLost) await lookAgain(this.#parts.pool, organisationId);
+      if (await this.#isLost(organisationId, progress, error))
+        return this.#startOver(organisationId, progress);
+      if (!isTooOld(error)) throw error;
       await this.#beginCopy(organisationId, progress);
-      return { rows: 0, source: copying ? 'tables' : 'log' };
+      return { rows: 0, source: 'log' };
     }
   }
 
-  /** Merges small files and deletes old files. The amount of work per call is limited. */
+  /** Merges a limited number of small files, and deletes old files. */
   async tend(organisationId: string): Promise<void> {
-    const tables = this.#lakes.get(organisationId);
-    if (!tables || !this.#parts.isHeld(organisationId)) return;
     try {
-      await tables.tend();
+      await this.#lakes.get(organisationId)?.tend();
     } catch (error) {
       this.forget(organisationId);
       throw error;
     }
   }
 
-  /** Removes erased people from the files. The amount of work per call is limited. */
+  /** Removes erased people from the files for about a minute. The next call continues. */
   async erase(organisationId: string, stopping: AbortSignal): Promise<void> {
+    const { pool, suppressions } = this.#parts;
     // Drop the cached state, because it would still contain the rows that are about to be removed.
     this.forget(organisationId);
-    await erasePeople(this.#parts, organisationId, stopping);
+    // After a failover, the database may have given the versions of the cached suppressions to other people.
+    suppressions.forget();
+    try {
+      const store = this.#storeOf(organisationId);
+      await erasePeople({ ...this.#parts, store }, organisationId, stopping);
+    } catch (error) {
+      if (!(error instanceof TableLost)) throw error;
+      await this.#startOver(organisationId, await readProgress(pool, organisationId));
+    }
   }
 
-  /** Deletes the lake's files. The amount of work per call is limited. */
+  /** Deletes a limited number of the lake's files. */
   async remove(organisationId: string): Promise<void> {
     this.forget(organisationId);
-    await removeLake(this.#parts, organisationId);
+    await removeLake(this.#parts.pool, this.#storeOf(organisationId), organisationId);
   }
 
   forget(organisationId: string): void {
     this.#lakes.delete(organisationId);
   }
 
-  #tablesOf(organisationId: string, positions: Positions): LakeTables {
-    const { store, parquet } = this.#parts;
-    const tables = this.#lakes.get(organisationId) ?? new LakeTables(store, parquet, organisationId);
+  #storeOf(organisationId: string): LakeStore {
+    const { store, isHeld } = this.#parts;
+    return heldStore(store, () => isHeld(organisationId));
+  }
+
+  async #hasFiles(organisationId: string): Promise<boolean> {
+    for await (const _ of this.#parts.store.list(organisationId)) return true;
+    return false;
+  }
+
+  #tablesOf(organisationId: string, versions: Versions): LakeTables {
+    const { pool, parquet } = this.#parts;
+    const tables =
+      this.#lakes.get(organisationId) ??
+      new LakeTables({ pool, parquet, store: this.#storeOf(organisationId) }, organisationId);
     this.#lakes.delete(organisationId);
     this.#lakes.set(organisationId, tables);
     const [oldest] = this.#lakes.keys();
     if (this.#lakes.size > lakeLimits.lakesOpenMax && oldest !== undefined) this.forget(oldest);
-    tables.beginStep(positions);
+    tables.beginStep(versions);
     return tables;
   }
 
@@ -125,15 +148,29 @@ export class LakeWriter {
   async #beginCopy(organisationId: string, before: LakeProgress | undefined): Promise<LakeProgress> {
     const { pool } = this.#parts;
     const began = new Date();
-    const { last, epochs } = await numberAllChanges(pool, organisationId);
-    const begun = {
-      number: last,
-      epoch: epochOf(epochs, last),
-      positions: {},
-      copying: nextAfter(undefined),
-    };
-    await noteProgress(pool, organisationId, before, begun, began);
+    const begun = { ...(await beginning(pool, organisationId)), versions: before?.versions ?? {} };
+    await saveProgress(pool, organisationId, before, begun, began);
     return begun;
+  }
+
+  /**
+   * Starts the removal of all files, after which a new copy starts. This is necessary if the files may contain data that the
+   * database has lost, or people who were erased without this lake being searched.
+   */
+  async #startOver(organisationId: string, before: LakeProgress | undefined): Promise<StepDone> {
+    const { pool } = this.#parts;
+    const begun = await beginning(pool, organisationId);
+    await inTransaction(pool, async (client) => {
+      await saveProgress(client, organisationId, before, begun, null);
+      await beginRemoving(client, organisationId);
+    });
+    return { rows: 0, source: 'tables' };
+  }
+
+  /** Returns whether a step failed because tables were lost, or because the database has lost changes that are in them. */
+  async #isLost(organisationId: string, progress: LakeProgress, error: unknown): Promise<boolean> {
+    if (error instanceof TableLost) return true;
+    return isTooOld(error) && !isInLog(progress, await stateOf(this.#parts.pool, organisationId));
   }
 
   /** Copies one type after another until the spool is full. */
@@ -144,7 +181,7 @@ export class LakeWriter {
     tables: LakeTables,
     stopping: AbortSignal,
   ): Promise<StepDone> {
-    const { number } = before;
+    const { number, epoch } = before;
     return this.#spooling(async (spool) => {
       const read: Copying[] = [];
       let copying: Copying | null = from;
@@ -153,13 +190,13 @@ export class LakeWriter {
         const last = await this.#readStored(organisationId, copying, number, tables, spool, stopping);
         copying = last === null ? nextAfter(copying.type) : { ...copying, after: last };
       }
-      let { positions } = before;
+      let { versions } = before;
       for (const { type, after } of read) {
         const isNew = after === firstUuid;
-        const committed = await this.#commit(organisationId, type, tables, spool, { number, isNew });
-        positions = { ...positions, [type]: committed };
+        const version = await this.#commit(organisationId, type, tables, spool, { number, epoch, isNew });
+        versions = { ...versions, [type]: version };
       }
-      await noteProgress(this.#parts.pool, organisationId, before, { ...before, positions, copying }, null);
+      await saveProgress(this.#parts.pool, organisationId, before, { ...before, versions, copying }, null);
       return { rows: spool.rows, source: 'tables' };
     });
   }
@@ -193,34 +230,37 @@ export class LakeWriter {
     await tables.interactions();
     return this.#spooling(async (spool) => {
       const { hasMore, ...read } = await readLog(pool, organisationId, before, tables, spool, stopping);
-      let { positions } = before;
+      // The server was restarted, or a standby took over that may lack changes which are in any of the tables.
+      if (read.epoch !== before.epoch) await tables.compareWithLog();
+      let { versions } = before;
       for (const type of ['interactions', ...spool.types] as const) {
-        const committed = await this.#commit(organisationId, type, tables, spool, read);
-        positions = { ...positions, [type]: committed };
+        const version = await this.#commit(organisationId, type, tables, spool, read);
+        versions = { ...versions, [type]: version };
       }
-      const now = { number: read.number, epoch: read.epoch, positions, copying: null };
-      await noteProgress(pool, organisationId, before, now, hasMore ? null : began);
+      const now = { number: read.number, epoch: read.epoch, versions, copying: null };
+      await saveProgress(pool, organisationId, before, now, hasMore ? null : began);
       return { rows: spool.rows, source: 'log' };
     });
   }
 
-  /** Commits the spooled rows of one type, and returns the table's position. */
+  /** Commits the spooled rows of one type, and returns the table's version. */
   async #commit(
     organisationId: string,
     type: UploadType,
     tables: LakeTables,
     spool: Spool,
-    { number, expiredBelow = firstUuid, isNew = false }: Committing,
+    { expiredBelow = firstUuid, isNew = false, ...lastChange }: Committing,
   ): Promise<number> {
-    // Log entries that were dropped before they were read may have marked further interactions as expired.
-    const deletedBelow =
-      type === 'interactions' ? await expiredInteractions(this.#parts.pool, organisationId) : firstUuid;
-    if (!this.#parts.isHeld(organisationId)) throw new LakeTaken();
-    if (type === 'interactions') {
-      const from = deletedBelow > expiredBelow ? deletedBelow : expiredBelow;
-      return (await tables.interactions()).append(spool, number, from);
+    if (type !== 'interactions') {
+      const table = await tables.versions(type);
+      await table.append(spool, lastChange, isNew);
+      return table.delta.version;
     }
-    return (await tables.versions(type)).append(spool, number, isNew);
+    // Log entries that were dropped before they were read may have marked further interactions as expired.
+    const deletedBelow = await expiredInteractions(this.#parts.pool, organisationId);
+    const table = await tables.interactions();
+    await table.append(spool, lastChange, deletedBelow > expiredBelow ? deletedBelow : expiredBelow);
+    return table.delta.version;
   }
 
   async #spooling<T>(work: (spool: Spool) => Promise<T>): Promise<T> {
@@ -234,12 +274,17 @@ export class LakeWriter {
   }
 }
 
-interface Committing {
-  /** The commit contains every change up to this number. */
-  readonly number: number;
+/** The properties of a commit that contains every change up to the last one. */
+interface Committing extends LastChange {
   readonly expiredBelow?: string;
   /** Whether this is the first commit of a type's copy. */
   readonly isNew?: boolean;
+}
+
+/** Returns the progress of a lake without any data. */
+async function beginning(pool: Pool, organisationId: string): Promise<LakeProgress> {
+  const { last, epochs } = await numberAllChanges(pool, organisationId);
+  return { number: last, epoch: epochOf(epochs, last), versions: {}, copying: nextAfter(undefined) };
 }
 
 /** Returns the position at which to start copying the next type, or null after the last type. */
@@ -248,10 +293,7 @@ function nextAfter(type: UploadType | undefined): Copying | null {
   return next === undefined ? null : { type: next, after: firstUuid };
 }
 
-/**
- * Returns whether the stored data must be copied again, because changes were dropped before they were read, a standby
- * that did not have them took over, or a table was deleted.
- */
-function isCopyNeeded(error: unknown): boolean {
-  return error instanceof TableLost || (error instanceof RequestError && error.code === 'cursor_too_old');
+/** Returns whether the log no longer has the next change, because it was dropped before it was read or is lost. */
+function isTooOld(error: unknown): boolean {
+  return error instanceof RequestError && error.code === 'cursor_too_old';
 }

@@ -31,12 +31,8 @@ export const lakeLimits = {
   /** The pause after a failed step. It doubles with each consecutive failure, up to the maximum. */
   pauseMs: 2_000,
   pauseMsMax: 600_000,
-  /**
-   * How many commits pass before files that were removed from a table are deleted, and how long these files are kept for
-   * readers of older versions.
-   */
+  /** How many commits pass before files that were removed from a table are deleted. */
   commitsPerVacuum: 100,
-  removedKeptMs: 7 * 24 * 3_600_000,
   /** The time limit for one erasure step. The step stops between two files, and the next step continues from there. */
   erasingMs: 60_000,
   /**
@@ -50,7 +46,7 @@ export const lakeLimits = {
    */
   listingFreshMs: 1_000,
   listingKnownMs: 10_000,
-  /** The number of file entries that `serve` caches for all tables together. Each takes about 600 bytes. */
+  /** The number of file entries, including removed files, that `serve` caches for all tables. Each takes about 600 bytes. */
   filesKnownMax: 100_000,
   filesPerPageMax: 10_000,
   filesPerPageDefault: 1_000,

@@ -62,7 +62,7 @@ export class OrganisationRemover {
     const next = nextPart(this.#parts, progress);
     if (!next) return this.#finish(organisationId);
     // The organisation's files are removed first. `intake-server lake` deletes this row when no files are left.
-    if (next.table === 'lake_progress' && (await this.#hasLake(organisationId))) return 'ended';
+    if (next.table === 'lake_progress' && (await this.#hasLakeFiles(organisationId))) return 'ended';
     // Transactions that started before this stage may still write to the stage's tables.
     if (!(await this.#isPast(`${organisationId} ${next.isDerived}`))) return 'nothing';
     const { removed } = await retryConflicts(() =>
@@ -86,7 +86,7 @@ export class OrganisationRemover {
     return rows[0];
   }
 
-  async #hasLake(organisationId: string): Promise<boolean> {
+  async #hasLakeFiles(organisationId: string): Promise<boolean> {
     const { rows } = await this.#pool.query('select from lake_progress where organisation_id = $1 limit 1', [
       organisationId,
     ]);

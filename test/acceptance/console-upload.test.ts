@@ -98,7 +98,9 @@ describe.skipIf(!existsSync(chromiumPath))(
       // Workers open and check the file, so the page itself does not have to.
       expect(workers).toBe(2);
 
-      await page.getByRole('button', { name: /Region must be a 2-letter country code 40 rows/ }).click();
+      await page
+        .getByRole('button', { name: /Region must be a country code of two letters, such as GB 40 rows/ })
+        .click();
       for (const line of dirty.regionLines.slice(0, 2)) {
         const cell = rowOf(page, line).getByLabel('Region');
         await cell.fill('GB');
@@ -139,9 +141,9 @@ describe.skipIf(!existsSync(chromiumPath))(
         .split('\n');
       expect(header).toBe('\ufeffTransaction ID,Shop ID,Region,Savings,Amount,Created,Note,failed_reason');
       expect(rest).toHaveLength(48);
-      expect(rest.filter((line) => line.includes('Region: must be a 2-letter country code'))).toHaveLength(
-        38,
-      );
+      expect(
+        rest.filter((line) => line.includes('Region: must be a country code of two letters, such as GB')),
+      ).toHaveLength(38);
       expect(rest.filter((line) => line.includes('Shop ID: refers to a missing shop'))).toHaveLength(9);
 
       const [corrected = 0] = dirty.regionLines;
@@ -238,6 +240,26 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await page.evaluate(session)).toBe('answered');
       expect(await worker.evaluate(session)).toBe('refused');
       await page.context().close();
+    });
+
+    it('a file in another encoding can be read once its encoding is chosen', async () => {
+      const page = await openScreen();
+      // The header is 店舗ID,名前,国 in Shift JIS.
+      const header = Buffer.from('935895dc49442c96bc914f2c8d91', 'hex');
+      await choose(page, 'export.csv', Buffer.concat([header, Buffer.from('\n1,a,GBR\n')]));
+      await page.getByText('save the file as UTF-8, or choose its encoding').waitFor();
+      expect(await barriers(page)).toEqual([]);
+      await page.getByLabel('Encoding').selectOption('utf-16le');
+      await page.getByLabel('Encoding').selectOption('shift_jis');
+      await page.getByLabel('Type of the records').selectOption('shops');
+      // The chosen encoding is kept when the type changes, although each type has its own suggestions.
+      expect(await page.getByLabel('Encoding').inputValue()).toBe('shift_jis');
+      await page.getByLabel('Field of 店舗ID').selectOption('shop_id');
+      await page.getByLabel('Field of 名前').selectOption('name');
+      await page.getByLabel('Field of 国').selectOption('region');
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByText('0 rows of 1 can be uploaded, 1 cannot.').waitFor();
+      await page.getByText('Correct the rows below, or change how the file is read.').waitFor();
     });
 
     it('a key for one type uploads that type, and a key without the permission sees the reason', async () => {

@@ -79,6 +79,9 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
     await page.getByLabel('API key').fill('intake_wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('Signing in failed').waitFor();
+    await page
+      .getByText('This key does not work. Check it, or ask your operator for a new one.', { exact: true })
+      .waitFor();
     await page.getByLabel('API key').fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
     // After signing in, the console opens the requested screen.

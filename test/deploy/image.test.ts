@@ -12,13 +12,18 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openStore } from '../../src/lake/store/lake-store.ts';
+import { DeltaTable } from '../../src/lake/table/delta-table.ts';
+import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
+import { tableLimits } from '../../src/lake/table/limits.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { buildImage, confined, containersArePossible, podman } from '../support/containers.ts';
 import { createEmptyDatabase, servingUrl } from '../support/database.ts';
 import { exchange } from '../support/exchange.ts';
 import { freePort } from '../support/free-port.ts';
+import { testWriter } from '../support/lake.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dockerfile = 'deploy/Dockerfile';
@@ -30,6 +35,17 @@ it('every base image has a tag, and Node has a supported version', () => {
   expect(bases.length).toBe(3);
   for (const base of bases) expect(base).toMatch(/^(node:24\.\d+\.\d+-bookworm-slim|gcr\.io\/.+:nonroot)$/);
 });
+
+/** Makes a table's log long enough for a checkpoint, which `serve` reads with DuckDB in its temporary folder. */
+async function addCheckpoint(lakeFolder: string): Promise<void> {
+  const [folder = ''] = globSync('*/interactions', { cwd: lakeFolder });
+  const store = openStore(pathToFileURL(lakeFolder).href);
+  const table = await DeltaTable.open(store, folder, lakeSchema('interactions'), testWriter());
+  for (let at = 0; at < tableLimits.commitsPerCheckpoint; at++) await table.fence();
+  await table.checkpoint();
+  for (const name of globSync('*/interactions/_delta_log/*', { cwd: lakeFolder }))
+    chownSync(join(lakeFolder, name), 65_532, 65_532);
+}
 
 describe.skipIf(!containersArePossible)('the image', () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-image-'));
@@ -89,14 +105,23 @@ describe.skipIf(!containersArePossible)('the image', () => {
     chmodSync(folder, 0o755);
     const { certFile, keyFile, pem } = makeCertificate(folder, 'localhost');
     chownSync(keyFile, 65_532, 65_532);
+    const [lakeFolder = '', workFolder = '', serveTmp = ''] = ['lake', 'tmp', 'serve-tmp'].map((name) => {
+      const made = join(folder, name);
+      mkdirSync(made);
+      chownSync(made, 65_532, 65_532);
+      return made;
+    });
     const port = await freePort();
     const env = {
       DATABASE_URL: servingUrl(databaseUrl),
       PORT: String(port),
       TLS_CERT_FILE: certFile,
       TLS_KEY_FILE: keyFile,
+      LAKE_URL: 'file:///lake',
     };
-    const mounted = ['--volume', `${folder}:${folder}:ro`];
+    const mounted = [`${folder}:${folder}:ro`, `${lakeFolder}:/lake:ro`, `${serveTmp}:/tmp`].flatMap(
+      (volume) => ['--volume', volume],
+    );
     await podman('run', '--detach', '--name', container, ...confined, ...mounted, ...variables(env), image);
     const healthy = () => podman('healthcheck', 'run', container).then(() => 'healthy', String);
     await expect.poll(healthy, { timeout: 60_000 }).toBe('healthy');
@@ -125,12 +150,6 @@ describe.skipIf(!containersArePossible)('the image', () => {
       event_timestamp: 1,
     };
     expect((await exchange(`${url}/user-interactions`, { key, ca: [pem], body: seen })).status).toBe(201);
-    const [lakeFolder, workFolder] = ['lake', 'tmp'].map((name) => {
-      const made = join(folder, name);
-      mkdirSync(made);
-      chownSync(made, 65_532, 65_532);
-      return made;
-    });
     const lakeEnv = {
       DATABASE_URL: servingUrl(databaseUrl),
       LAKE_URL: 'file:///lake',
@@ -151,6 +170,9 @@ describe.skipIf(!containersArePossible)('the image', () => {
     await expect.poll(written, { timeout: 60_000 }).toBe(1);
     await podman('stop', '--time', '30', lakeContainer);
     expect(await inspect('{{.State.ExitCode}}', lakeContainer)).toBe('0');
+    await addCheckpoint(lakeFolder);
+    const { tables } = JSON.parse((await exchange(`${url}/v1/lake`, { key, ca: [pem] })).body);
+    expect(tables).toContainEqual(expect.objectContaining({ table: 'interactions', files: 1 }));
     // The exit code would be 137 if podman had killed the process after 30 seconds, the limit in docs/operating/setup.md.
     await podman('stop', '--time', '30', container);
     expect(await inspect('{{.State.ExitCode}} {{.HostConfig.ReadonlyRootfs}}')).toBe('0 true');

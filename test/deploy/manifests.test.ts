@@ -75,6 +75,14 @@ it('the files that compose.yaml mounts exist', () => {
   expect(needed.filter((path) => !existsSync(join(root, 'deploy', path ?? '')))).toEqual([]);
 });
 
+it('every service of compose.yaml that uses the lake can write to /tmp', () => {
+  const services = read('deploy/compose.yaml')
+    .split(/^ {2}(?=\w+:$)/m)
+    .filter((one) => one.includes('LAKE_URL:'));
+  expect(services.map((one) => /^\w+/.exec(one)?.[0])).toEqual(['intake', 'lake']);
+  for (const one of services) expect(one).toMatch(/^ {4}tmpfs: \['?\/tmp\b/m);
+});
+
 it('the demo key of compose.yaml is printed at the first start only', async () => {
   const env = { ...process.env, DATABASE_URL: await createTestDatabase() };
   const start = () => run(process.execPath, ['deploy/compose/demo.js'], { cwd: root, env });
@@ -99,6 +107,13 @@ describe.skipIf(!hasSystemd)('the units of systemd', () => {
     // The score ranges from 0 (most restricted) to 10, but the threshold is given in tenths.
     expect(await faults('systemd-analyze', 'security', '--offline=true', '--threshold=15', copy)).toBe('');
   });
+});
+
+it('processes that lower their priority may do so in systemd', () => {
+  for (const unit of ['intake@.service', 'intake-lake.service'])
+    expect(read(`deploy/systemd/${unit}`)).toMatch(
+      /^SystemCallFilter=~.*@resources\n(.*\n)*SystemCallFilter=setpriority$/m,
+    );
 });
 
 describe('the Helm chart', () => {
@@ -212,6 +227,8 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
     expect(kinds.toSorted()).toEqual(['Deployment', 'NetworkPolicy', 'Service']);
     expect(rendered.split('{ port: 9000 }').length - 1).toBe(2);
     const inBoth = ['{ name: LAKE_URL, value: "s3://bucket/prefix" }', 'secretRef: { name: intake-lake }'];
+    // The root file system is read-only, and both deployments use a temporary folder.
+    inBoth.push('{ name: work, mountPath: /tmp }', 'emptyDir: { sizeLimit: ');
     for (const line of inBoth) expect(rendered.split(line).length - 1, line).toBe(2);
     // API requests must not reach a lake pod.
     const [api = ''] = documents.filter((one) => /^kind: Service$/m.test(one) && one.includes('name: api'));

@@ -179,14 +179,15 @@ it('dev explains how to install its PostgreSQL, and then keeps its data in the c
   expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
 }, 240_000);
 
-it('lake says what to install if the package of DuckDB for this platform was left out', async () => {
+it('lake and serve say what to install if the package of DuckDB for this platform was left out', async () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://localhost/intake', LAKE_URL: 'file:///nowhere' };
   const bindings = globSync('node_modules/{,intake-server/node_modules/}@duckdb/node-bindings-*', {
     cwd: app,
   });
   expect(bindings).toHaveLength(1);
   rmSync(join(app, bindings[0] ?? ''), { recursive: true });
-  await expect(run('npx', ['intake-server', 'lake'], { cwd: app, env })).rejects.toThrow(
-    'install again with --include=optional',
-  );
+  for (const command of ['lake', 'serve'])
+    await expect(run('npx', ['intake-server', command], { cwd: app, env })).rejects.toThrow(
+      'install again with --include=optional',
+    );
 });

@@ -259,7 +259,7 @@ it.skipIf(!isInstalled)(
     ).toEqual([
       { interactions_kept_days: null, receipts_kept_days: 20, rejections_kept_days: 9, lake: true },
     ]);
-    expect(said).toContain('The lakes of 1 organisations are on or off as the log says.\n');
+    expect(said).toContain('The lakes of 1 organisations were switched as recorded in the audit log.\n');
     // The first response other than 503 must say that the customer does not exist.
     const gone = () => status(`/v1/data/customers/${customer_id}`, kept);
     let answered = await gone();

@@ -20,7 +20,7 @@ import { newLakeOrganisation, tracesOf, writeAll } from '../support/lake-organis
 import { tracesInFolder } from '../support/lake-traces.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 import { forgetChanges } from '../support/report-organisation.ts';
-import { storedRows, WrittenLake } from '../support/written-lake.ts';
+import { runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
 
 /** Tests how the lake process removes lakes that were switched off, lakes of deleted organisations, and expired data. */
 
@@ -67,9 +67,14 @@ async function runRounds(rounds = 3): Promise<unknown[]> {
   await slots.renew();
   // Use a new keeper each round, because a keeper checks for erasures and removals only every ten seconds.
   for (let round = 0; round < rounds; round++) {
-    const log = { looked: () => {}, stepped: () => {}, failed: (error: unknown) => failures.push(error) };
+    const log = {
+      looked: () => {},
+      stepped: () => {},
+      recovered: () => {},
+      failed: (error: unknown) => failures.push(error),
+    };
     const keeper = new LakeKeeper({ pool, slots, writer: lake.writer(pool), delayMs: 3_600_000, log });
-    await keeper.round();
+    await runRound(keeper);
     await test.pool.query(
       'update lake_progress set removing_since = now() - make_interval(secs => $1) where removing_since is not null',
       [(2 * lakeLimits.removingMs) / 1_000],

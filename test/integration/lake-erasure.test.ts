@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
 import { LakeWriter } from '../../src/lake/lake-writer.ts';
+import { lakeLimits } from '../../src/lake/limits.ts';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
+import { tableLimits } from '../../src/lake/table/limits.ts';
 import { waitingWork } from '../../src/maintenance/waiting-work.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
@@ -40,10 +42,8 @@ afterEach(() => lake.close());
 /** Searches all local files, including unfinished ones. */
 const traces = (texts: readonly string[]) => tracesInFolder(lake.folder, texts);
 const lakeOf = async (erasureId: string) => {
-  const { rows } = await pool.query('select lake_state, lake_done_at from erasures where erasure_id = $1', [
-    erasureId,
-  ]);
-  return rows[0];
+  const text = 'select lake_state, lake_done_at from erasures where erasure_id = $1';
+  return (await pool.query(text, [erasureId])).rows[0];
 };
 const folderOf = (organisationId: string) => join(lake.folder, 'lake', organisationId);
 
@@ -309,28 +309,78 @@ it('who is erased while stored interactions are copied is not in the copy', asyn
   expect(await expectEqual(organisationId)).toBe(66);
 });
 
-it('a table that was replaced by an older copy is looked through again', async () => {
-  const { organisationId, send, newPerson, visit, erase } = await newLakeOrganisation(test);
+it.each(['a step', 'an erasure'])(
+  '%s removes a table that was replaced by a copy from before an erasure',
+  async (what) => {
+    const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+    const person = await newPerson();
+    await visit(person);
+    const writer = lake.writer(pool);
+    await writeAll(writer, pool, organisationId);
+    const copy = join(lake.folder, 'copy');
+    cpSync(folderOf(organisationId), copy, { recursive: true });
+    const erasureId = await erase('anonymise', person);
+    await writer.erase(organisationId, never);
+    expect(await traces(tracesOf(person))).toEqual(await tracesInFolder(copy, tracesOf(person)));
+    rmSync(folderOf(organisationId), { recursive: true });
+    cpSync(copy, folderOf(organisationId), { recursive: true });
+    rmSync(copy, { recursive: true });
+    expect((await traces(tracesOf(person))).length).toBeGreaterThan(0);
+    if (what === 'an erasure') {
+      const other = await erase('anonymise', await newPerson());
+      await lake.writer(pool).erase(organisationId, never);
+      expect((await lakeOf(other)).lake_state).toBe('running');
+    }
+    await writeAll(lake.writer(pool), pool, organisationId);
+    expect((await lakeOf(erasureId)).lake_state).toBe('done');
+    expect(await traces(tracesOf(person))).toEqual([]);
+    await expectEqual(organisationId);
+  },
+);
+
+it('a file that takes long is not taken up again by each call, and commits are checkpointed', async () => {
+  const { organisationId, send, newPerson, erase } = await newLakeOrganisation(test);
   const person = await newPerson();
-  await visit(person);
   const writer = lake.writer(pool);
   await writeAll(writer, pool, organisationId);
-  const copy = join(lake.folder, 'copy');
-  cpSync(folderOf(organisationId), copy, { recursive: true });
-  await send(3);
-  await writeAll(writer, pool, organisationId);
+  const files = tableLimits.commitsPerCheckpoint;
+  for (let file = 0; file < files; file++) {
+    await send(1, { student_id: person.customer_id, user_id: null });
+    await writer.step(organisationId, never);
+  }
   const erasureId = await erase('anonymise', person);
-  await writer.erase(organisationId, never);
-  expect(await traces(tracesOf(person))).toEqual(await tracesInFolder(copy, tracesOf(person)));
-  rmSync(folderOf(organisationId), { recursive: true });
-  cpSync(copy, folderOf(organisationId), { recursive: true });
-  rmSync(copy, { recursive: true });
-  await send(3);
-  await writeAll(lake.writer(pool), pool, organisationId);
-  expect((await lakeOf(erasureId)).lake_state).toBe('pending');
-  await lake.writer(pool).erase(organisationId, never);
+  lake.calls.length = 0;
+  // Whatever a call does, its time is up afterwards.
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 2 * lakeLimits.erasingMs));
+  onTestFinished(() => void clock.mockRestore());
+  let calls = 0;
+  while ((await lakeOf(erasureId)).lake_state !== 'done') {
+    await lake.writer(pool).erase(organisationId, never);
+    expect(++calls).toBeLessThan(3 * files);
+  }
+  expect(calls).toBeGreaterThan(files);
   expect(await traces(tracesOf(person))).toEqual([]);
+  expect(lake.calls.filter((call) => /^putFile .*_last_checkpoint$/.test(call))).not.toEqual([]);
   await expectEqual(organisationId);
+});
+
+it('after a failover, people are found who got the version of earlier suppressions', async () => {
+  const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const [one, other] = [await newPerson(), await newPerson()];
+  for (const person of [one, other]) await visit(person);
+  const writer = lake.writer(pool);
+  await writeAll(writer, pool, organisationId);
+  await erase('anonymise', one);
+  await writer.erase(organisationId, never);
+  // The standby that took over lacks this erasure.
+  await test.pool.query('delete from suppressions where organisation_id = $1', [organisationId]);
+  await test.pool.query('update tenants set suppressions_version = 0 where organisation_id = $1', [
+    organisationId,
+  ]);
+  await erase('anonymise', other);
+  await writer.erase(organisationId, never);
+  expect(await traces(tracesOf(other))).toEqual([]);
 });
 
 it('without the key of the hashes it fails instead of finding nobody', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';
 import { LakeKeeper } from '../../src/lake/keep-lake.ts';
@@ -11,8 +11,9 @@ import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { newLakeOrganisation } from '../support/lake-organisation.ts';
 import { many, newShop } from '../support/new-records.ts';
-import { newInteractions, storedRows, WrittenLake } from '../support/written-lake.ts';
+import { newInteractions, runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
 
 /** Tests which lakes a process writes, and when. */
 
@@ -63,18 +64,20 @@ async function newKeeper(delayMs: number, slots = new LakeSlots(pool)) {
   await slots.renew();
   const failures: unknown[] = [];
   const steps: string[] = [];
+  const writer = lake.writer(pool);
   const keeper = new LakeKeeper({
     pool,
     slots,
-    writer: lake.writer(pool),
+    writer,
     delayMs,
     log: {
       looked: () => {},
       stepped: (organisationId) => steps.push(organisationId),
+      recovered: () => {},
       failed: (error) => failures.push(error),
     },
   });
-  return { keeper, slots, failures, steps };
+  return { keeper, slots, writer, failures, steps };
 }
 
 /** Backdates the changes that are not in the lake yet. */
@@ -96,8 +99,8 @@ it('writes only the lakes that are on', async () => {
   const [on, off] = [await newOrganisation(), await newOrganisation(false)];
   for (const one of [on, off]) await one.send(3);
   const { keeper, failures } = await newKeeper(0);
-  await keeper.round();
-  await keeper.round();
+  await runRound(keeper);
+  await runRound(keeper);
   expect(failures).toEqual([]);
   expect(await lake.rows(on.organisationId)).toEqual(await storedRows(pool, on.organisationId));
   expect(lake.calls.some((call) => call.includes(off.organisationId))).toBe(false);
@@ -107,7 +110,7 @@ it('an idle organisation causes no request to the store, and none of its own to 
   const organisations = [await newOrganisation(), await newOrganisation(), await newOrganisation()];
   for (const { send } of organisations) await send(3);
   const { keeper, steps } = await newKeeper(0);
-  for (let round = 0; round < 3; round++) await keeper.round();
+  for (let round = 0; round < 3; round++) await runRound(keeper);
   lake.calls.length = 0;
   steps.length = 0;
   const statements: string[] = [];
@@ -116,7 +119,7 @@ it('an idle organisation causes no request to the store, and none of its own to 
     statements.push(String(given[0]));
     return query.apply(pool, given);
   }) as typeof query;
-  for (let round = 0; round < 5; round++) await keeper.round();
+  for (let round = 0; round < 5; round++) await runRound(keeper);
   pool.query = query;
   expect([lake.calls, steps]).toEqual([[], []]);
   // There is one query per round for all organisations, plus a few every ten seconds.
@@ -128,22 +131,22 @@ it('an idle organisation causes no request to the store, and none of its own to 
 it('writes a few new rows after the longest delay, and many after a minute', async () => {
   const [small, busy] = [await newOrganisation(), await newOrganisation()];
   const { keeper, steps, slots } = await newKeeper(3_600_000);
-  await keeper.round();
-  await keeper.round();
+  await runRound(keeper);
+  await runRound(keeper);
   await small.send(10);
   await busy.send(lakeLimits.rowsOfBusy);
   steps.length = 0;
-  await keeper.round();
+  await runRound(keeper);
   expect(steps).toEqual([]);
   // A keeper caches the age of the oldest change, so a new keeper has to check the backdated changes.
   for (const { organisationId } of [small, busy]) await age(organisationId, 90_000);
   const second = await newKeeper(3_600_000, slots);
-  await second.keeper.round();
+  await runRound(second.keeper);
   expect(second.steps).toEqual([busy.organisationId]);
   expect((await lakeLag(pool)).lagSeconds).toBeGreaterThan(80);
   await age(small.organisationId, 3_700_000);
   const third = await newKeeper(3_600_000, slots);
-  await third.keeper.round();
+  await runRound(third.keeper);
   expect(third.steps).toEqual([small.organisationId]);
   expect(await lakeLag(pool)).toEqual({ lagSeconds: expect.closeTo(0, 0), copying: 0 });
 });
@@ -155,19 +158,96 @@ it('a store that is away holds up nothing else, and is tried again', async () =>
   lake.fault = (call) => {
     if (call.includes(one.organisationId)) throw new Error('away');
   };
-  await keeper.round();
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  onTestFinished(() => void clock.mockRestore());
+  await runRound(keeper);
   expect(failures).toHaveLength(1);
   expect(await lake.rows(other.organisationId)).toHaveLength(3);
   // The organisation is in back-off.
-  await keeper.round();
+  await runRound(keeper);
   expect(failures).toHaveLength(1);
+  clock.mockRestore();
   lake.fault = () => {};
   await expect
     .poll(async () => {
-      await keeper.round();
+      await runRound(keeper);
       return (await lake.rows(one.organisationId)).length;
     })
     .toBe(3);
+});
+
+it('an erasure that keeps failing is tried less and less often, and does not hurry new rows', async () => {
+  const { organisationId, send, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const person = await newPerson();
+  await visit(person);
+  const { keeper, slots, writer, failures, steps } = await newKeeper(3_600_000);
+  await runRound(keeper);
+  await erase('anonymise', person);
+  const erasing = vi.spyOn(writer, 'erase').mockImplementation(async () => {
+    await test.pool.query(`update erasures set lake_state = 'running' where organisation_id = $1`, [
+      organisationId,
+    ]);
+    throw new Error('away');
+  });
+  const { now } = performance;
+  let aheadMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + aheadMs);
+  onTestFinished(() => void clock.mockRestore());
+  steps.length = 0;
+  for (let round = 0; round < 20; round++) {
+    aheadMs += lakeLimits.pollMs;
+    await slots.renew();
+    await send(1);
+    await runRound(keeper);
+  }
+  expect(failures.length).toBeGreaterThan(3);
+  expect(failures.length).toBeLessThan(8);
+  expect(steps).toEqual([organisationId]);
+  erasing.mockRestore();
+  aheadMs += lakeLimits.pauseMsMax;
+  await slots.renew();
+  await runRound(keeper);
+  const { rows } = await test.pool.query('select lake_state from erasures where organisation_id = $1', [
+    organisationId,
+  ]);
+  expect(rows).toEqual([{ lake_state: 'done' }]);
+});
+
+it('organisations whose work takes long hold up no others, and a process that stops begins nothing', async () => {
+  const slow = [await newLakeOrganisation(test), await newLakeOrganisation(test)];
+  const [one, other] = [await newOrganisation(), await newOrganisation()];
+  const first = await newKeeper(0);
+  for (const { newPerson, visit, erase } of slow) {
+    const person = await newPerson();
+    await visit(person);
+    await runRound(first.keeper);
+    await erase('anonymise', person);
+  }
+  const { keeper, writer } = await newKeeper(0, first.slots);
+  const released = Promise.withResolvers<void>();
+  const erased = vi.spyOn(writer, 'erase').mockReturnValue(released.promise);
+  const tended = vi.spyOn(writer, 'tend');
+  for (const { send } of [one, other]) {
+    await send(3);
+    await keeper.look();
+    await expect.poll(() => erased.mock.calls.length).toBe(1);
+  }
+  await expect.poll(async () => (await lake.rows(other.organisationId)).length).toBe(3);
+  // Stop while a step is in progress.
+  lake.fault = (call) => (call.includes(one.organisationId) ? released.promise : undefined);
+  lake.calls.length = 0;
+  await one.send(3);
+  await expect
+    .poll(async () => {
+      await keeper.look();
+      return lake.calls.some((call) => call.includes(one.organisationId));
+    })
+    .toBe(true);
+  tended.mockClear();
+  const stopped = keeper.stop();
+  released.resolve();
+  await stopped;
+  expect([tended.mock.calls, erased.mock.calls.length]).toEqual([[], 1]);
 });
 
 it('processes share the slots, and take over those of one that has ended', async () => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { lakeLimits } from '../../src/lake/limits.ts';
 import { LakeReader } from '../../src/lake/reading/lake-reader.ts';
 import { append, dayMs, newRows, testLake } from '../support/lake.ts';
@@ -22,7 +22,13 @@ it('a table is read from its checkpoint, and what was committed since from its l
   const { root, parquet, open } = testLake();
   const table = await open();
   for (let at = 1; at <= 20; at++) await append(table, parquet, newRows(2, dayMs + at * 10));
-  expect(await table.checkpoint()).toBe(true);
+  // On a read-only file system, a table can be read without a temporary folder until it has a checkpoint.
+  vi.stubEnv('TMPDIR', join(root, 'missing'));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(await readerOf(root).listing('acme', 'interactions')).toMatchObject({ version: 20 });
+  await table.checkpoint();
+  await expect(readerOf(root).listing('acme', 'interactions')).rejects.toMatchObject({ status: 503 });
+  vi.unstubAllEnvs();
   const log = join(root, 'acme/interactions/_delta_log');
   // Simulate a vacuum, which deletes log entries from before a checkpoint once they are a week old.
   for (const name of readdirSync(log)) if (/^0{19}\d\.json$/.test(name)) rmSync(join(log, name));
@@ -90,7 +96,40 @@ it('a store that cannot be read is reported as such, and read again later', asyn
   // Make the file shorter than the log says.
   chmodSync(local, 0o600);
   writeFileSync(local, readFileSync(local).subarray(0, 10));
-  await expect(readAll()).rejects.toThrow('shorter than its log says');
+  await expect(readAll()).rejects.toThrow('shorter than its log entry says');
   rmSync(local);
   await expect(readAll()).rejects.toMatchObject({ code: 'lake_file_not_found' });
+});
+
+it('a table that was replaced between two looks is read from its start', async () => {
+  const { root, parquet, open } = testLake();
+  const reader = readerOf(root);
+  let table = await open();
+  for (let at = 0; at < 3; at++) await append(table, parquet, newRows(2, dayMs + at * 10));
+  const listing = await reader.listing('acme', 'interactions', 0);
+  expect(listing).toMatchObject({ version: 3, rows: 6 });
+  expect(await reader.listing('acme', 'interactions', 0)).toBe(listing);
+  rmSync(join(root, 'acme'), { recursive: true });
+  table = await open();
+  for (let at = 0; at < 4; at++) await append(table, parquet, newRows(1, dayMs + at * 10));
+  expect(await reader.listing('acme', 'interactions', 0)).toMatchObject({ version: 4, rows: 4 });
+});
+
+it('files that were removed count towards the files in memory', async () => {
+  const { root, store, open } = testLake();
+  await open();
+  const reader = readerOf(root);
+  const remove = { deletionTimestamp: Date.now(), dataChange: true };
+  const lines = Array.from({ length: lakeLimits.filesKnownMax + 1 }, (_, at) =>
+    JSON.stringify({ remove: { path: `${at}`, ...remove } }),
+  );
+  cpSync(join(root, 'acme'), join(root, 'globex'), { recursive: true });
+  const entry = 'acme/interactions/_delta_log/00000000000000000001.json';
+  await store.create(entry, Buffer.from(lines.join('\n')));
+  const listing = (organisationId: string) => reader.listing(organisationId, 'interactions', 600_000);
+  const acme = await listing('acme');
+  expect(await listing('acme')).toBe(acme);
+  const globex = await listing('globex');
+  expect(await listing('globex')).toBe(globex);
+  expect(await listing('acme')).not.toBe(acme);
 });

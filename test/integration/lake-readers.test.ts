@@ -105,7 +105,7 @@ it('deltalake reads a table whose log begins with a checkpoint', async () => {
     await append(table, parquet, some, at);
     rows = [...rows, ...some];
   }
-  expect(await table.checkpoint()).toBe(true);
+  await table.checkpoint();
   const log = join(root, 'acme/interactions/_delta_log');
   await run('find', [log, '-name', '*.json', '-delete']);
   const [found] = await readVersions(root, [21]);

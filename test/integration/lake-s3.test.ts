@@ -63,20 +63,20 @@ it('asks again after server errors and cut connections, and gives up with an err
   expect(await store.read('again/1.json')).toBeUndefined();
 });
 
+it('a bucket that refuses access does not look empty, and the error names the permissions', async () => {
+  server.fail(() => 'no access');
+  await expect(store.read('missing/0.json')).rejects.toThrow('s3:ListBucket');
+  await expect(store.readRange('missing/0.json', 0, 1)).rejects.toThrow('s3:ListBucket');
+});
+
 it('reads parts, lists in order, copies files and removes them', async () => {
   const localFile = join(temporaryFolder(), 'local');
   writeFileSync(localFile, '0123456789');
   for (const path of ['parts/b/2', 'parts/b/1', 'parts/b-c', 'partsother/x'])
     await store.putFile(path, localFile);
   expect(String(await store.readRange('parts/b/1', 2, 5))).toBe('234');
-  const pathsAfter = async (after?: string) =>
-    (await listed(store, 'parts', after)).map(({ path, bytes: size }) => [path, size]);
-  expect(await pathsAfter()).toEqual([
-    ['parts/b-c', 10],
-    ['parts/b/1', 10],
-    ['parts/b/2', 10],
-  ]);
-  expect(await pathsAfter('parts/b/1')).toEqual([['parts/b/2', 10]]);
+  const found = await listed(store, 'parts');
+  expect(found.map(({ path }) => path)).toEqual(['parts/b-c', 'parts/b/1', 'parts/b/2']);
   await store.getFile('parts/b/2', `${localFile}-copy`);
   expect(readFileSync(`${localFile}-copy`, 'utf8')).toBe('0123456789');
   await store.remove('parts/b/2');
@@ -106,7 +106,7 @@ it('a table has every row once, whatever fails on the way', { timeout: 600_000 }
         table = await open().catch(() => table);
       }
     if (position % 10 === 0) await compact(table, parquet, day).catch(() => 'nothing');
-    await table.checkpoint().catch(() => false);
+    await table.checkpoint().catch(() => {});
   }
   server.fail(() => undefined);
   const last = await open();
@@ -120,9 +120,7 @@ it('a table has every row once, whatever fails on the way', { timeout: 600_000 }
     `select count(*)::varchar as rows, count(distinct interaction_id)::varchar as ids from read_parquet([${localFiles.join(', ')}])`,
   ]);
   expect(counted).toEqual({ rows: String(sum), ids: String(sum) });
-  await expect(last.vacuum(new Date(Date.now() + 60_000))).resolves.toMatchObject({
-    files: expect.any(Number),
-  });
+  await last.vacuum(new Date(Date.now() + 60_000));
   expect((await open()).files).toEqual(last.files);
 });
 
@@ -130,6 +128,6 @@ it('an idle table causes one look at most', async () => {
   const table = await DeltaTable.open(store, 'idle/interactions', lakeSchema('interactions'), testWriter());
   const before = server.requests.length;
   expect(table.compactable(day)).toEqual([]);
-  expect(await table.checkpoint()).toBe(false);
+  await table.checkpoint();
   expect(server.requests.length).toBe(before);
 });

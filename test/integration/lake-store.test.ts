@@ -54,9 +54,8 @@ it('lists the files below a folder in the order of their paths', async () => {
   const { store } = folderStore();
   const paths = ['a/b/2', 'a/b/1', 'a/b-c', 'a/d', 'ab/x'];
   for (const path of paths) await store.create(path, bytes(path));
-  const pathsAfter = async (after?: string) => (await listed(store, 'a', after)).map(({ path }) => path);
-  expect(await pathsAfter()).toEqual(['a/b-c', 'a/b/1', 'a/b/2', 'a/d']);
-  expect(await pathsAfter('a/b/1')).toEqual(['a/b/2', 'a/d']);
+  const found = await listed(store, 'a');
+  expect(found.map(({ path }) => path)).toEqual(['a/b-c', 'a/b/1', 'a/b/2', 'a/d']);
   expect(await listed(store, 'nothing')).toEqual([]);
 });
 
@@ -83,7 +82,7 @@ it('reaches nothing outside its folder', async () => {
       () => store.remove(path),
       () => listed(store, path),
     ])
-      await expect((async () => use())(), path).rejects.toThrow('not a path of a lake');
+      await expect((async () => use())(), path).rejects.toThrow('not a valid path in a lake');
 });
 
 it('takes no address that it would have to guess the meaning of', () => {
@@ -95,7 +94,7 @@ it('takes no address that it would have to guess the meaning of', () => {
     's3://bucket/../lake#x',
     's3:///lake',
   ])
-    expect(() => openStore(address), address).toThrow(/address of a lake|not a path/);
+    expect(() => openStore(address), address).toThrow(/address of a lake|not a valid path/);
 });
 
 it('proves that a store creates nothing twice', async () => {

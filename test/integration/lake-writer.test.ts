@@ -1,13 +1,13 @@
 // @module-tag postgres-15
 
-import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
-import { LakeTaken, organisationsWaiting } from '../../src/lake/lake-progress.ts';
+import { LakeTaken } from '../../src/lake/lake-progress.ts';
 import type { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { changeOrganisation } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -15,6 +15,7 @@ import { expireRows } from '../../src/retention/expire-rows.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { newStandby, writeAll as writeLake } from '../support/lake-organisation.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 import { forgetChanges } from '../support/report-organisation.ts';
@@ -59,22 +60,7 @@ async function newOrganisation() {
   return { slug, organisationId, post, send };
 }
 
-const waits = async (organisationId: string) => {
-  await pool.query('select 1');
-  return (await organisationsWaiting(pool, [organisationId])).length > 0;
-};
-
-/** Runs steps until the lake has caught up. Returns the number of steps. */
-async function writeAll(writer: LakeWriter, organisationId: string): Promise<number> {
-  let steps = 0;
-  // Run at least one step, because steps also number the changes. New changes may not be visible before that.
-  do {
-    await writer.step(organisationId, never);
-    await writer.tend(organisationId);
-    expect(++steps).toBeLessThan(100);
-  } while (await waits(organisationId));
-  return steps;
-}
+const writeAll = (writer: LakeWriter, organisationId: string) => writeLake(writer, pool, organisationId);
 
 async function expectEqual(organisationId: string): Promise<number> {
   const [written, stored] = [await lake.rows(organisationId), await storedRows(pool, organisationId)];
@@ -207,18 +193,89 @@ it('an outage longer than the log is kept starts a new copy, which adds what is 
   expect(await expectEqual(organisationId)).toBe(155);
 });
 
-it('after a standby without the last changes took over, a new copy is begun', async () => {
+it('after a standby without the last changes took over, the lake has none of them', async () => {
   const { organisationId, send } = await newOrganisation();
   await send(30);
   const writer = lake.writer(pool);
   await writeAll(writer, organisationId);
-  await test.pool.query(
-    `update change_counters set epochs = '[{"id": "0badcafe", "first": 1}]' where organisation_id = $1`,
-    [organisationId],
-  );
+  const failOver = await newStandby(test, organisationId);
+  const lostAfter = randomUUIDv7();
+  for (let round = 0; round < 5; round++) {
+    await send(2);
+    await writeAll(writer, organisationId);
+  }
+  expect(await expectEqual(organisationId)).toBe(40);
+  await failOver();
+  await test.pool.query('delete from interactions where organisation_id = $1 and interaction_id > $2', [
+    organisationId,
+    lostAfter,
+  ]);
   await send(3);
   await writeAll(writer, organisationId);
   expect(await expectEqual(organisationId)).toBe(33);
+});
+
+it('files that were there before the lake are removed first', async () => {
+  const { organisationId, send } = await newOrganisation();
+  const failOver = await newStandby(test, organisationId);
+  await send(5);
+  const writer = lake.writer(pool);
+  await writeAll(writer, organisationId);
+  const before = await lake.files(organisationId);
+  // An older state of the database is restored, in which the lake was not switched on.
+  await failOver();
+  await test.pool.query('delete from interactions where organisation_id = $1', [organisationId]);
+  await send(2);
+  await writeAll(writer, organisationId);
+  expect(await expectEqual(organisationId)).toBe(2);
+  for (const { path } of before)
+    expect(existsSync(join(lake.tableFolder(organisationId, 'interactions'), path))).toBe(false);
+});
+
+it('a process that writes a lake again does not rely on what it knew before', async () => {
+  const { organisationId, send } = await newOrganisation();
+  const writer = lake.writer(pool);
+  await writeAll(writer, organisationId);
+  await send(10);
+  await writeAll(writer, organisationId);
+  const ids = (await storedRows(pool, organisationId)).map((row) => JSON.parse(row)[0]);
+  // Another process removes the rows, and then the log lists them again, as it does after an erasure.
+  const table = await lake.table(organisationId);
+  await table.commit({ remove: table.files });
+  await test.pool.query(
+    `insert into changes (organisation_id, change_id, type, size, ids) values ($1, $2, 'interactions', $3, $4)`,
+    [organisationId, randomUUIDv7(), ids.length, ids],
+  );
+  await writeAll(writer, organisationId);
+  expect(await expectEqual(organisationId)).toBe(10);
+});
+
+it('a process that has lost its slot stores nothing more', async () => {
+  const { organisationId, send } = await newOrganisation();
+  let isHeld = true;
+  const writer = lake.writer(pool, undefined, () => isHeld);
+  await writeAll(writer, organisationId);
+  for (const day of days) await addInteractions(test.pool, organisationId, day, 3);
+  const loseSlotAfter = (method: string) => {
+    lake.calls.length = 0;
+    lake.fault = (call, moment) => {
+      if (call.startsWith(method) && moment === 'after') isHeld = false;
+    };
+  };
+  const changes = () => lake.calls.filter((call) => /^(create|putFile|remove) /.test(call));
+  loseSlotAfter('putFile ');
+  await expect(writer.step(organisationId, never)).rejects.toBeInstanceOf(LakeTaken);
+  expect(changes()).toEqual([expect.stringMatching(/^putFile .*parquet$/)]);
+  lake.fault = () => {};
+  isHeld = true;
+  for (let file = 0; file < 8; file++) {
+    await send(1);
+    await writer.step(organisationId, never);
+  }
+  loseSlotAfter('getFile ');
+  await expect(writer.tend(organisationId)).rejects.toBeInstanceOf(LakeTaken);
+  expect(lake.calls.join()).toContain('getFile ');
+  expect(changes()).toEqual([]);
 });
 
 it.each(['the process that wrote it', 'another process'])(

@@ -15,7 +15,7 @@ import { type CountingPostgres, startCountingPostgres } from '../support/countin
 import { servingUrl } from '../support/database.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
-import { newInteractions, storedRows, WrittenLake } from '../support/written-lake.ts';
+import { newInteractions, runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
 
 /**
  * LAKE_ORGANISATIONS small organisations send a little data every hour for a day, and their lakes are written just as
@@ -94,7 +94,12 @@ it.runIf(count > 0)(
       writer: lake.writer(pool),
       // Each round represents an hour, so it writes all new rows immediately.
       delayMs: 0,
-      log: { looked: () => {}, stepped: () => {}, failed: (error) => failures.push(error) },
+      log: {
+        looked: () => {},
+        stepped: () => {},
+        recovered: () => {},
+        failed: (error) => failures.push(error),
+      },
     });
     const transactions = many(10, () => newTransaction(shop.shop_id));
     for (let hour = 0; hour < hours; hour++) {
@@ -109,7 +114,7 @@ it.runIf(count > 0)(
       await numberForAll(test.pool);
       await slots.renew();
       const startedMs = performance.now();
-      await keeper.round();
+      await runRound(keeper);
       console.log(`hour ${hour + 1}: written in ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`);
     }
     expect(failures).toEqual([]);
@@ -125,10 +130,10 @@ it.runIf(count > 0)(
     expect(await lake.rows(first?.organisationId ?? '')).toEqual(stored);
 
     // Finish any remaining work first.
-    for (let round = 0; round < 3; round++) await keeper.round();
+    for (let round = 0; round < 3; round++) await runRound(keeper);
     lake.calls.length = 0;
     await postgres.reset();
-    for (let round = 0; round < idleRounds; round++) await keeper.round();
+    for (let round = 0; round < idleRounds; round++) await runRound(keeper);
     const calls = await postgres.calls();
     const statements = calls.reduce((sum, { calls: some }) => sum + some, 0);
     console.log(

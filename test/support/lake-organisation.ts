@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
+import { numberAllChanges } from '../../src/changes/change-log.ts';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
 import { organisationsWaiting } from '../../src/lake/lake-progress.ts';
@@ -91,14 +92,56 @@ export async function newLakeOrganisation(test: TestApp): Promise<LakeOrganisati
   };
 }
 
-/** Runs steps until the lake has caught up. */
+/** Runs steps until the lake has caught up. If the lake starts over, its files are removed without a pause. */
 export async function writeAll(writer: LakeWriter, pool: Pool, organisationId: string): Promise<void> {
   let steps = 0;
+  // Run at least one step, because steps also number the changes. New changes may not be visible before that.
   do {
-    await writer.step(organisationId, never);
-    await writer.tend(organisationId);
+    if (await endRemovalPause(pool, organisationId)) await writer.remove(organisationId);
+    else {
+      await writer.step(organisationId, never);
+      await writer.tend(organisationId);
+    }
     expect(++steps).toBeLessThan(100);
   } while ((await organisationsWaiting(pool, [organisationId])).length > 0);
+}
+
+/** Ends the pause after which a lake's removal can be completed. Returns whether the lake is being removed. */
+async function endRemovalPause(pool: Pool, organisationId: string): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `update lake_progress set removing_since = '2026-01-01' where organisation_id = $1 and removing_since is not null`,
+    [organisationId],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * Remembers the change log and the progress of the lake. The function that it returns brings this state back, and begins an
+ * epoch, as a standby does that has received nothing since then.
+ */
+export async function newStandby(test: TestApp, organisationId: string): Promise<() => Promise<void>> {
+  await numberAllChanges(test.pool, organisationId);
+  const read = async (table: string) =>
+    (await test.pool.query(`select * from ${table} where organisation_id = $1`, [organisationId])).rows[0];
+  const [counter, progress] = [await read('change_counters'), await read('lake_progress')];
+  const last = Number(counter.last_number);
+  const begun = { id: '0badcafe', first: last + 1 };
+  return async () => {
+    await test.pool.query('delete from changes where organisation_id = $1 and (number > $2) is not false', [
+      organisationId,
+      last,
+    ]);
+    await test.pool.query(
+      'update change_counters set last_number = $2, epochs = $3 where organisation_id = $1',
+      [organisationId, last, JSON.stringify([...counter.epochs, begun])],
+    );
+    await test.pool.query('delete from lake_progress where organisation_id = $1', [organisationId]);
+    if (progress)
+      await test.pool.query(
+        'insert into lake_progress select * from json_populate_record(null::lake_progress, $1)',
+        [JSON.stringify(progress)],
+      );
+  };
 }
 
 /** Returns every spelling of these people's ids. */

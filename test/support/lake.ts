@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 import { type LakeStore, openStore, type StoredFile } from '../../src/lake/store/lake-store.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { type LakeSchema, lakeSchema } from '../../src/lake/table/lake-schema.ts';
-import { ParquetWriter } from '../../src/lake/table/parquet-writer.ts';
+import { type ParquetSettings, ParquetWriter } from '../../src/lake/table/parquet-writer.ts';
 import { RowsOfPeople } from '../../src/lake/table/rows-of-people.ts';
 import type { DataFile } from '../../src/lake/table/table-state.ts';
 
@@ -29,8 +29,8 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-export function testWriter(memoryMb = 256): ParquetWriter {
-  const parquet = new ParquetWriter({ folder: join(temporaryFolder(), 'work'), memoryMb, threads: 2 });
+export function testWriter(memoryMb = 256, more: Partial<ParquetSettings> = {}): ParquetWriter {
+  const parquet = new ParquetWriter({ folder: temporaryFolder(), memoryMb, threads: 2, ...more });
   onTestFinished(() => parquet.close());
   return parquet;
 }
@@ -122,9 +122,9 @@ export async function eraseFrom(
 }
 
 /** Returns all files that a store lists under a folder. */
-export async function listed(store: LakeStore, folder: string, after?: string): Promise<StoredFile[]> {
+export async function listed(store: LakeStore, folder: string): Promise<StoredFile[]> {
   const files: StoredFile[] = [];
-  for await (const file of store.list(folder, after)) files.push(file);
+  for await (const file of store.list(folder)) files.push(file);
   return files;
 }
 

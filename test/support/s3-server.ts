@@ -10,10 +10,10 @@ import { installPythonTools } from '../../scripts/install-once.ts';
 import { freePort } from './free-port.ts';
 
 /**
- * The fault that a request gets: its response is lost, the server returns an error, the connection is cut before the
- * request arrives, or there is no response.
+ * The fault that a request gets: its response is lost, the server returns an error or refuses access, the connection is
+ * cut before the request arrives, or there is no response.
  */
-export type Fault = 'lost answer' | 'server error' | 'cut' | 'timeout' | undefined;
+export type Fault = 'lost answer' | 'server error' | 'no access' | 'cut' | 'timeout' | undefined;
 
 export interface S3Server {
   /** The URL of a lake in a bucket on this server, behind a proxy that simulates network faults. */
@@ -59,6 +59,7 @@ export async function startS3(): Promise<S3Server> {
     // Never respond, so that the client has to close the connection.
     if (fault === 'timeout') return;
     if (fault === 'cut') return void incoming.socket.destroy();
+    if (fault === 'no access') return void outgoing.writeHead(403).end();
     if (fault === 'server error') return void outgoing.writeHead(500).end();
     requests.push(`${method} ${url}`);
     forward(port, incoming, outgoing, fault === 'lost answer');

@@ -32,11 +32,15 @@ const texts = schema.columns.filter(({ type }) => type === 'string').map(({ name
 export class WrittenLake {
   readonly folder = mkdtempSync(join(tmpdir(), 'intake-test-lake-'));
   readonly url = pathToFileURL(join(this.folder, 'lake')).href;
-  readonly parquet = new ParquetWriter({ folder: join(this.folder, 'local'), memoryMb: 256, threads: 1 });
+  readonly parquet = new ParquetWriter({
+    folder: mkdtempSync(join(this.folder, 'local-')),
+    memoryMb: 256,
+    threads: 1,
+  });
   /** The calls to the store, each as a method name and a path. */
   readonly calls: string[] = [];
-  /** Called before and after each call to the store. May throw, to simulate an unavailable store or a crash. */
-  fault: (call: string, moment: 'before' | 'after') => void = () => {};
+  /** Awaited before and after each call to the store. May throw, to simulate an unavailable store or a crash. */
+  fault: (call: string, moment: 'before' | 'after') => unknown = () => {};
 
   readonly store: LakeStore = new Proxy(openStore(this.url), {
     get: (store, name: keyof LakeStore) => {
@@ -45,27 +49,27 @@ export class WrittenLake {
       return async (path: string, ...rest: unknown[]) => {
         const call = `${name} ${path}`;
         this.calls.push(call);
-        this.fault(call, 'before');
+        await this.fault(call, 'before');
         const result = await method.call(store, path, ...rest);
-        this.fault(call, 'after');
+        await this.fault(call, 'after');
         return result;
       };
     },
   });
 
   /** Creates a writer that has no state yet, like one in a newly started process. */
-  writer(pool: Pool, rowsPerStep = 500_000): LakeWriter {
+  writer(pool: Pool, rowsPerStep = 500_000, isHeld = () => true): LakeWriter {
     const { store, parquet } = this;
     const suppressions = new Suppressions([erasureKey]);
-    return new LakeWriter({ pool, store, parquet, suppressions, isHeld: () => true, rowsPerStep });
+    return new LakeWriter({ pool, store, parquet, suppressions, isHeld, rowsPerStep });
   }
 
   async files(organisationId: string, type?: UploadType): Promise<readonly DataFile[]> {
-    return (await this.#table(organisationId, type)).files;
+    return (await this.table(organisationId, type)).files;
   }
 
   async version(organisationId: string, type?: UploadType): Promise<number> {
-    return (await this.#table(organisationId, type)).version;
+    return (await this.table(organisationId, type)).version;
   }
 
   tableFolder(organisationId: string, type: UploadType): string {
@@ -80,7 +84,7 @@ export class WrittenLake {
 
   /** Returns every row as a string, sorted. */
   async rows(organisationId: string): Promise<string[]> {
-    const table = await this.#table(organisationId);
+    const table = await this.table(organisationId);
     const rows: string[] = [];
     for (const file of table.files) {
       const local = await table.get(file);
@@ -103,10 +107,17 @@ export class WrittenLake {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  async #table(organisationId: string, type: UploadType = 'interactions'): Promise<DeltaTable> {
+  /** Opens a table as another process does. */
+  async table(organisationId: string, type: UploadType = 'interactions'): Promise<DeltaTable> {
     const of = lakeSchema(type);
     return DeltaTable.open(openStore(this.url), `${organisationId}/${of.name}`, of, this.parquet);
   }
+}
+
+/** Does everything that a process finds to do at one time. */
+export async function runRound(keeper: LakeKeeper): Promise<void> {
+  await keeper.look();
+  await keeper.settle();
 }
 
 /** Returns every interaction stored in PostgreSQL, in the format of `WrittenLake.rows`. */
@@ -160,30 +171,42 @@ export async function writeLakeOnce(
   const slots = new LakeSlots(pool);
   await slots.renew();
   const failures: unknown[] = [];
-  const log = { looked: () => {}, stepped: () => {}, failed: (error: unknown) => failures.push(error) };
+  const log = {
+    looked: () => {},
+    stepped: () => {},
+    recovered: () => {},
+    failed: (error: unknown) => failures.push(error),
+  };
   const newKeeper = () => new LakeKeeper({ pool, slots, writer: lake.writer(pool), delayMs: 0, log });
   const keeper = newKeeper();
-  await keeper.round();
+  await runRound(keeper);
   await addInteractions(owner, organisationId, { startMs: Date.now() }, 2, () => 0);
   await numberForAll(pool);
   await countWaitingRows(pool, organisationId, 0, lakeLimits.changesEstimated);
-  await keeper.round();
+  await runRound(keeper);
   expect(failures).toEqual([]);
   const stored = await storedRows(owner as Pick<Pool, 'query'>, organisationId);
   expect(await lake.rows(organisationId)).toEqual(stored);
   await owner.query(`update erasures set lake_state = 'pending' where organisation_id = $1`, [
     organisationId,
   ]);
-  // Make the table look as if it had lost commits, so that it is filled again and searched again for erased people.
+  await runRound(newKeeper());
+  const { rows: pending } = await owner.query(`select from erasures where lake_state <> 'done'`);
+  expect(pending).toEqual([]);
+  // Make the table look as if it had lost commits, so that the files are removed and written again.
   await owner.query(`update lake_progress set positions = '{"interactions": 1000000}'`);
   await addInteractions(owner, organisationId, { startMs: Date.now() }, 2, () => 0);
   await numberForAll(pool);
-  for (let round = 0; round < 2; round++) await newKeeper().round();
-  const { rows: pending } = await owner.query(`select from erasures where lake_state <> 'done'`);
-  expect(pending).toEqual([]);
+  for (let round = 0; round < 3; round++) {
+    await runRound(newKeeper());
+    await owner.query(
+      `update lake_progress set removing_since = '2026-01-01' where removing_since is not null`,
+    );
+  }
+  expect(await lake.rows(organisationId)).toHaveLength(stored.length + 2);
   await owner.query('update organisations set lake = false where organisation_id = $1', [organisationId]);
   for (let round = 0; round < 2; round++) {
-    await newKeeper().round();
+    await runRound(newKeeper());
     await owner.query(`update lake_progress set removing_since = '2026-01-01'`);
   }
   expect(await lake.files(organisationId)).toEqual([]);

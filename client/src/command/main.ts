@@ -25,6 +25,9 @@ Examples:
   intake check exports/
   intake upload exports/`;
 
+const deleteAdvice =
+  'To mark records as deleted, upload them with is_deleted set to true. To erase a person, see intake erase --help.';
+
 async function main([name, ...args]: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     await printData(help);
@@ -38,6 +41,7 @@ async function main([name, ...args]: string[]): Promise<number> {
   if (command === undefined)
     throw new UsageError(
       `There is no command ${name}.${meant(name, Object.keys(commands), '')} See intake --help.`,
+      ...(/^(delete|remove|rm)$/.test(name) ? [deleteAdvice] : []),
     );
   const { values, positionals } = parse(name, command, args);
   if (values.help) {

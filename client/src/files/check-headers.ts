@@ -31,8 +31,8 @@ export async function checkHeaders(
       hasUnknown ||= file.header === undefined;
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      complaints.push(...error.lines);
       const header = path === '-' ? undefined : await headerOf(path, { ...optionsOf(type), type });
+      complaints.push(...withColumns(error.lines, header));
       for (const column of header ?? []) columns.add(column);
       hasUnknown ||= header === undefined;
     }
@@ -55,6 +55,17 @@ export async function headerOf(path: string, options: FileOptions): Promise<read
   }
 }
 
+/** Lists the file's columns after the last required field that has none. */
+function withColumns(lines: readonly string[], header: readonly string[] | undefined): readonly string[] {
+  const last = lines.findLastIndex((line) => line.includes('no column matches'));
+  if (last < 0 || header === undefined) return lines;
+  return lines.with(last, `${lines[last]}; the columns are ${quoted(header)}`);
+}
+
+function quoted(columns: readonly string[]): string {
+  return columns.map((each) => `"${each}"`).join(', ');
+}
+
 function complainAboutAbsent(column: string, columns: readonly string[]): string[] {
   if (columns.includes(column)) return [];
   const meant = nearest(
@@ -63,9 +74,6 @@ function complainAboutAbsent(column: string, columns: readonly string[]): string
     3,
   );
   const found = columns.find((each) => each.toLowerCase() === meant);
-  const hint =
-    found === undefined
-      ? `the columns are ${columns.map((each) => `"${each}"`).join(', ')}`
-      : `did you mean "${found}"?`;
+  const hint = found === undefined ? `the columns are ${quoted(columns)}` : `did you mean "${found}"?`;
   return [`--map refers to the column "${column}", which no file has; ${hint}`];
 }

@@ -20,7 +20,7 @@ export interface paths {
          * Upload customers
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `customer_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:customers`.
          */
@@ -50,7 +50,7 @@ export interface paths {
          * Upload transactions
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `transaction_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:transactions`.
          */
@@ -80,7 +80,7 @@ export interface paths {
          * Upload offers
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `offer_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:offers`.
          */
@@ -110,7 +110,7 @@ export interface paths {
          * Upload shops
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:shops`.
          */
@@ -140,7 +140,7 @@ export interface paths {
          * Upload branches
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `branch_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:branches`.
          */
@@ -170,7 +170,7 @@ export interface paths {
          * Upload categories
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `category_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:categories`.
          */
@@ -200,7 +200,7 @@ export interface paths {
          * Upload shop categories
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_category_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `category_id` (`categories`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:shop-categories`.
          */
@@ -230,7 +230,7 @@ export interface paths {
          * Upload institutes
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `institute_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:institutes`.
          */
@@ -260,7 +260,7 @@ export interface paths {
          * Upload courses
          * @description Stores up to 1,000 records. A valid record replaces the stored one with the same `course_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:courses`.
          */
@@ -290,7 +290,7 @@ export interface paths {
          * Upload tags
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `tag_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:tags`.
          */
@@ -320,7 +320,7 @@ export interface paths {
          * Upload shop tags
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_tag_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `tag_id` (`tags`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:shop-tags`.
          */
@@ -350,7 +350,7 @@ export interface paths {
          * Upload keywords
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `keyword_id` as a whole. Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:keywords`.
          */
@@ -380,7 +380,7 @@ export interface paths {
          * Upload shop keywords
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_keyword_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `keyword_id` (`keywords`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:shop-keywords`.
          */
@@ -410,7 +410,7 @@ export interface paths {
          * Upload student favourites
          * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `student_favourite_id` as a whole. The records they refer to must exist: `student_id` (`customers`), `shop_id` (`shops`). Sending the same again changes nothing.
          *
-         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Needs the permission `data:write:student-favourites`.
          */
@@ -954,7 +954,7 @@ export interface paths {
          * Upload interactions
          * @description Stores up to 5,000 interactions. They are answered like an upload, with a receipt, and `interaction_ids` has the id of each in the order sent. An interaction that is invalid, or whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is stored, so without a key a retry stores it a second time. The interactions of a batch count towards the limit of interactions per second, and the batch does not count as a request.
          *
-         *     The interactions may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *     The interactions may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
          *     Pages of other origins may send it with a browser key. The answer is then 202 and depends on the body alone, never on what is stored. OPTIONS answers preflights, for any origin. A batch has at most 1,000 interactions, and invalid ones are not kept.
          *
@@ -2860,8 +2860,8 @@ export interface components {
             };
             rows: number;
             bytes: number;
-            /** @description hexadecimal; null if the file was written before files had one */
-            sha256: string | null;
+            /** @description hexadecimal */
+            sha256: string;
         };
         LakeFilePage: {
             table: string;
@@ -3040,7 +3040,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description No record failed. */
+        /** @description No record failed. The example shows the answer to an upload of shops. */
         Uploaded: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3085,7 +3085,7 @@ export interface components {
                 "application/json": components["schemas"]["UploadAnswer"];
             };
         };
-        /** @description Some records or batches failed; the others are stored. */
+        /** @description Some records or batches failed; the others are stored. The example shows the answer to an upload of shops. */
         UploadedInPart: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

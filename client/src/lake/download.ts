@@ -27,7 +27,7 @@ export async function download(asked: Download): Promise<void> {
   try {
     for (let attempt = 1; ; attempt++) {
       const hash = await fetchRest(asked, handle);
-      if (await isRight(file, handle, hash)) break;
+      if (hash.digest('hex') === file.sha256) break;
       await handle.truncate(0);
       asked.onBytes(-file.bytes);
       if (attempt === 2)
@@ -79,7 +79,8 @@ async function fetchRest(asked: Download, handle: Handle): Promise<Hash> {
     if (size > most) [failures, failingSinceMs] = [0, undefined];
     most = Math.max(most, size);
     failingSinceMs ??= Date.now();
-    if (Date.now() - failingSinceMs > asked.connection.retryForMs) throw brokenOff(asked.connection.origin);
+    if (Date.now() - failingSinceMs > asked.connection.retryForMs)
+      throw downloadFailed(asked.connection.origin);
     await wait(
       Math.random() * Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** failures++),
       signal,
@@ -144,21 +145,7 @@ async function writeAll(handle: Handle, bytes: Uint8Array, position: number): Pr
     done += (await handle.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
 }
 
-/**
- * Returns whether the file is correct, judging by its checksum or, if it has none, by the magic bytes at both ends of the
- * Parquet file.
- */
-async function isRight({ sha256, bytes }: RemoteFile, handle: Handle, hash: Hash): Promise<boolean> {
-  if (sha256 !== null) return hash.digest('hex') === sha256;
-  const four = new Uint8Array(4);
-  for (const at of [0, bytes - 4]) {
-    const { bytesRead } = await handle.read(four, 0, 4, Math.max(0, at));
-    if (bytesRead !== 4 || String.fromCharCode(...four) !== 'PAR1') return false;
-  }
-  return true;
-}
-
-function brokenOff(origin: string): IntakeError {
+function downloadFailed(origin: string): IntakeError {
   const message = `The download from ${origin} keeps breaking off. Start the pull again; it continues.`;
   return new IntakeError('connection_failed', message);
 }

@@ -3,8 +3,9 @@ import { type ErrorCode, IntakeError, isObject, unexpected } from '../errors.ts'
 import { limits } from '../limits.ts';
 import { listIn } from '../reading/read-pages.ts';
 import { wait } from '../wait.ts';
-import { codeOf, type Disk, openDisk, PullFolderError } from './disk.ts';
+import { type Disk, openDisk } from './disk.ts';
 import { download } from './download.ts';
+import { lockFolder } from './folder-lock.ts';
 import { logOf, refuseForeignLog, writeLog } from './local-log.ts';
 import type { PulledTable, PullOptions, PullProgress } from './pull-options.ts';
 import {
@@ -43,7 +44,7 @@ export async function pullLake(
   const pull = { connection, disk, signal, onProgress };
   const tables = await tablesOf(connection, signal);
   await disk.mkdir(folder, { recursive: true, mode: 0o700 });
-  const unlock = await lock(disk, folder);
+  const unlock = await lockFolder(disk, folder);
   try {
     const pulled: PulledTable[] = [];
     for (const { table, version, as_of } of tables)
@@ -65,35 +66,6 @@ async function tablesOf(connection: Connection, signal: AbortSignal | undefined)
       throw unexpected('The list of tables has an unexpected form');
     return { table, version, as_of };
   });
-}
-
-/** The folders that this process is currently pulling into. */
-const locked = new Set<string>();
-
-/** Locks the folder, because two pulls into the same folder would write to the same files. */
-async function lock(disk: Disk, folder: string): Promise<() => Promise<void>> {
-  const path = `${folder}/.intake-pull`;
-  const remove = () => disk.rm(path, { force: true });
-  for (let attempt = 1; ; attempt++)
-    try {
-      const handle = await disk.open(path, 'wx', 0o600);
-      const pid = new TextEncoder().encode(String(disk.pid));
-      await handle.write(pid, 0, pid.length, 0).finally(() => handle.close());
-      locked.add(path);
-      return async () => {
-        await remove();
-        locked.delete(path);
-      };
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
-      const pid = Number((await disk.readFile(path, 'utf8').catch(() => '')) || 0);
-      const isHeld = pid === disk.pid ? locked.has(path) : pid > 0 && disk.isRunning(pid);
-      if (isHeld || attempt === 2)
-        throw new PullFolderError(
-          `Another pull writes to ${folder}, as process ${pid}. Wait until it has ended; if it is not running, delete ${path}.`,
-        );
-      await remove();
-    }
 }
 
 const vanished = new Set<unknown>(['lake_file_not_found', 'lake_version_gone']);

@@ -11,7 +11,7 @@ export interface RemoteFile {
   readonly partition: Readonly<Record<string, string>>;
   readonly rows: number;
   readonly bytes: number;
-  readonly sha256: string | null;
+  readonly sha256: string;
   /** The path relative to the table's folder. */
   readonly path: string;
 }
@@ -41,12 +41,12 @@ export async function listTable(
   let first: Page | undefined;
   for await (const page of readAnswers<Page>(connection, call)) {
     first ??= page;
-    if (!isDescribed(page) || page.version !== first.version) throw wrongList();
+    if (!isDescribed(page) || page.version !== first.version) throw invalidList();
     for (const file of listIn<Record<string, unknown>>(page, 'files'))
       files.push(checkedFile(file, page.partition_columns));
-    if (files.length > limits.lakeFilesMax) throw wrongList();
+    if (files.length > limits.lakeFilesMax) throw invalidList();
   }
-  if (!first || new Set(files.map(({ fileId }) => fileId)).size !== files.length) throw wrongList();
+  if (!first || new Set(files.map(({ fileId }) => fileId)).size !== files.length) throw invalidList();
   const { version, table_id, description, schema, partition_columns } = first;
   return { table, version, table_id, description, schema, partition_columns, files };
 }
@@ -66,13 +66,13 @@ function isDescribed(page: Page): boolean {
 function checkedFile(file: Record<string, unknown>, [column]: readonly string[]): RemoteFile {
   const { file_id: fileId, partition, rows, bytes, sha256 } = file;
   if (typeof fileId !== 'string' || !fileIdForm.test(fileId) || !isCount(rows) || !isCount(bytes))
-    throw wrongList();
-  if (sha256 !== null && (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))) throw wrongList();
+    throw invalidList();
+  if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) throw invalidList();
   const known = { fileId, rows, bytes, sha256 };
   if (column === undefined) return { ...known, partition: {}, path: `${fileId}.parquet` };
   const value = isObject(partition) && Object.hasOwn(partition, column) ? partition[column] : undefined;
   const folder = `${column}=${value}`;
-  if (typeof value !== 'string' || !partitionFolder.test(folder)) throw wrongList();
+  if (typeof value !== 'string' || !partitionFolder.test(folder)) throw invalidList();
   return { ...known, partition: { [column]: value }, path: `${folder}/${fileId}.parquet` };
 }
 
@@ -80,6 +80,6 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function wrongList() {
+function invalidList() {
   return unexpected('The list of files has an unexpected form');
 }

@@ -33,11 +33,33 @@ export function typeOfName(name: string): UploadType {
   const found = named.length > 0 ? named : namesIn(`-${words}-`, singularOf);
   const [type] = found;
   if (type !== undefined && found.length === 1) return type;
+  const meant = otherNames.find(([word]) => `-${words}-`.includes(`-${word}-`))?.[1];
+  if (type === undefined && meant !== undefined)
+    throw new FileError(
+      `its name contains no type; did you mean ${meant}? Start the name with ${meant}, or add --type ${meant}`,
+    );
   const what = type === undefined ? 'its name contains no type' : `its name contains ${found.join(' and ')}`;
   throw new FileError(
     `${what}; specify the type with --type, or start the name with one of ${uploadTypes.join(', ')}`,
   );
 }
+
+/**
+ * Common names for types. They are only suggested, because an export may use them for something else. The first match wins,
+ * because student-favorites contains student.
+ */
+const otherNames: readonly (readonly [string, UploadType])[] = [
+  ['favourites', 'student-favourites'],
+  ['favorites', 'student-favourites'],
+  ['student', 'customers'],
+  ['students', 'customers'],
+  ['store', 'shops'],
+  ['stores', 'shops'],
+  ['sales', 'transactions'],
+  ['orders', 'transactions'],
+  ['purchases', 'transactions'],
+  ['events', 'interactions'],
+];
 
 /** Returns the types whose names occur in the file name, without those that are only part of another match. */
 function namesIn(words: string, nameOf: (type: UploadType) => string): UploadType[] {

@@ -35,6 +35,8 @@ export interface SendOptions {
   readonly key: string;
   /** Called with a promise for each response, in the order in which the requests are sent. */
   readonly onSend?: ((answer: Promise<unknown>) => void) | undefined;
+  /** Called when an attempt to send a request starts. */
+  readonly onAttempt?: (() => void) | undefined;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
@@ -120,6 +122,7 @@ async function sendParts(
       compress: connection.compress,
       headers: options.dryRun ? {} : { 'idempotency-key': options.key },
       signal: options.signal,
+      onAttempt: options.onAttempt,
       resendUntilMs: options.resendUntilMs,
     });
     options.onSend?.(answer);

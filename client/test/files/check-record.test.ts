@@ -109,7 +109,7 @@ describe('the check of records without the service', () => {
     expect(problems.map(({ field, code, message }) => `${field} ${code}: ${message}`)).toEqual([
       'branch_id invalid_format: must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01; if the export has none, derive them with --id-from',
       'shop_id required: is required and must not be null or empty',
-      'region invalid_format: must be a 2-letter country code',
+      'region invalid_format: must be a country code of two letters, such as GB',
       'latitude out_of_range: must be -90 or more and 90 or less',
       'created invalid_format: is empty; send null or leave the field out',
       'is_deleted wrong_type: must be true or false, without quotes',

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { checkerOf } from '../../src/parsing/values/check-record.ts';
 import { deriveId } from '../../src/parsing/values/derived-id.ts';
 import { sha1Hex } from '../../src/parsing/values/sha1.ts';
 import { ids, makeFile, readAll } from './support.ts';
@@ -37,7 +38,7 @@ describe('--id-from', () => {
         student_id: '59b657e2-2161-5ce2-b12f-e0e316771206',
       },
     ]);
-    const json = '{"key": 42, "user": "u7", "region": "GB", "institute_id": "I1"}\n';
+    const json = `{"key": 42, "user": "${ids.user}", "region": "GB", "institute_id": "I1"}\n`;
     const customers = await readAll(makeFile('customers.ndjson', json), {
       idFrom: ['key'],
       map: { user: 'user_id' },
@@ -45,10 +46,27 @@ describe('--id-from', () => {
     expect(customers.sent).toMatchObject([
       {
         customer_id: '59b657e2-2161-5ce2-b12f-e0e316771206',
-        user_id: deriveId('user_id', ['u7']),
+        user_id: ids.user,
         institute_id: deriveId('institutes', ['I1']),
       },
     ]);
+  });
+
+  it('never derives a user_id, which is not the id of a record, so that a wrong one fails', async () => {
+    const message = 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01';
+    for (const [name, text] of [
+      ['customers.csv', 'Student No,Login,region\n1,4711,GB\n'],
+      ['customers.ndjson', '{"Student No": 1, "Login": 4711, "region": "GB"}\n'],
+    ] as const) {
+      const { sent } = await readAll(makeFile(name, text), {
+        idFrom: ['Student No'],
+        map: { Login: 'user_id' },
+      });
+      expect(sent).toMatchObject([{ customer_id: deriveId('customers', ['1']), user_id: '4711' }]);
+      expect(checkerOf('customers')(sent[0]!)).toEqual([
+        { field: 'user_id', code: 'invalid_format', message },
+      ]);
+    }
   });
 
   it('leaves UUIDs unchanged, so that one column of keys among UUIDs is enough', async () => {

@@ -41,6 +41,17 @@ describe('finding files', () => {
     },
   );
 
+  it.each([
+    ['students.csv', 'customers'],
+    ['all_favourites_2026.csv', 'student-favourites'],
+    ['student_favorites.csv', 'student-favourites'],
+    ['Orders.xlsx', 'transactions'],
+  ])('suggests a type for another common name: %s', (name, type) => {
+    expect(() => typeOf(name)).toThrow(
+      `no type; did you mean ${type}? Start the name with ${type}, or add --type ${type}`,
+    );
+  });
+
   it('takes the format from the name', () => {
     expect(['a.csv', 'a.TSV', 'a.jsonl.zst', 'a.json.gz', 'a.parquet', 'a.txt', 'csv'].map(formatOf)).toEqual(
       ['csv', 'csv', 'ndjson', 'json', 'parquet', undefined, 'csv'],

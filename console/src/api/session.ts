@@ -24,8 +24,15 @@ async function readSession<S>(signal: AbortSignal): Promise<S | null> {
 /** An API key that the user typed, the token from an operator's link, or an admin token. */
 export type Credential = { readonly key: string } | { readonly link: string } | { readonly token: string };
 
-export function signIn(credential: Credential): Promise<unknown> {
-  return call('/session', { method: 'POST', body: credential });
+/** Signs in. The service's own message about a wrong key is for programs, and mentions the HTTP header. */
+export async function signIn(credential: Credential): Promise<unknown> {
+  try {
+    return await call('/session', { method: 'POST', body: credential });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'unauthorized') throw error;
+    const message = 'This key does not work. Check it, or ask your operator for a new one.';
+    throw new ApiError(error.status, error.code, message, error);
+  }
 }
 
 export function signOut(): Promise<void> {

@@ -1050,7 +1050,7 @@ export interface operations {
                     bytes_stored_max?: number | null;
                     /** @description true: the report on recommendations is counted and can be read; it is false by default */
                     recommendations_report?: boolean;
-                    /** @description true: its interactions are also written to the lake; false, the default: they are not, and files that were written are deleted */
+                    /** @description true: its data is also written to the lake; false, the default: it is not, and files that were written are deleted */
                     lake?: boolean;
                     interactions_kept_days?: number | null;
                     receipts_kept_days?: number | null;

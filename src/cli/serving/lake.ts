@@ -113,23 +113,27 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
   };
 }
 
-/** Creates a log that shows only the first of several consecutive failures, and the recovery. */
+/** Creates a log that shows only the first of several consecutive failures of the same work, and the recovery. */
 function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
   const failing = new Set<string>();
   return {
     stepped(organisation_id, { rows, source }) {
       metrics?.lakeStepped(source, rows);
-      if (failing.delete(organisation_id)) log.info({ organisation_id }, 'the lake is written again');
       log.debug({ organisation_id, rows, source }, 'a step of the lake is done');
     },
-    failed(error, organisation_id = 'all') {
-      metrics?.lakeFailed(organisation_id === 'all' ? 'look' : 'write');
-      if (failing.has(organisation_id)) return;
-      failing.add(organisation_id);
-      log.error({ err: error, organisation_id }, 'the lake cannot be written; it will be tried again');
+    failed(error, work = 'look', organisation_id = 'all') {
+      metrics?.lakeFailed(work === 'look' ? 'look' : 'write');
+      const key = `${work} ${organisation_id}`;
+      if (failing.has(key)) return;
+      failing.add(key);
+      log.error({ err: error, organisation_id, work }, 'the lake cannot be written; it will be tried again');
+    },
+    recovered(work, organisation_id) {
+      if (failing.delete(`${work} ${organisation_id}`))
+        log.info({ organisation_id, work }, 'the lake is written again');
     },
     looked() {
-      if (failing.delete('all')) log.info('PostgreSQL can be used again');
+      if (failing.delete('look all')) log.info('PostgreSQL can be used again');
     },
   };
 }
@@ -152,7 +156,7 @@ function ownFolder(): string {
     return folder;
   } catch (error) {
     throw commandError(
-      `${tmpdir()} cannot be written (${(error as NodeJS.ErrnoException).code}); set TMPDIR to a folder with room for 1 GB`,
+      `${tmpdir()} cannot be written (${(error as NodeJS.ErrnoException).code}); set TMPDIR to a folder with room for 2 GB`,
     );
   }
 }

@@ -153,7 +153,7 @@ const changeFields = {
     'true: the report on recommendations is counted and can be read; it is false by default',
   ),
   lake: boolean(
-    'true: its interactions are also written to the lake; false, the default: they are not, and files that were written are deleted',
+    'true: its data is also written to the lake; false, the default: it is not, and files that were written are deleted',
   ),
   interactions_kept_days: orNull(wholeNumber(keptDaysRange)),
   receipts_kept_days: orNull(wholeNumber(keptDaysRange)),

@@ -208,7 +208,7 @@ function pageOf(
 
 function shownFile({ fileId, day, rows, bytes, sha256 }: TableFile, [column]: readonly string[]): object {
   const partition = column !== undefined && day !== undefined ? { [column]: day } : {};
-  return { file_id: fileId, partition, rows, bytes, sha256: sha256 ?? null };
+  return { file_id: fileId, partition, rows, bytes, sha256 };
 }
 
 function writeCursor(type: LakeTableType, version: number, after: string, signer: CursorSigner): string {

@@ -42,14 +42,15 @@ const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/s
 const uploadAnswers: Operation['answers'] = {
   200: {
     sharedAs: 'Uploaded',
-    description: 'No record failed.',
+    description: 'No record failed. The example shows the answer to an upload of shops.',
     ...answer,
     canBeReplayed: true,
     hasQuota: true,
   },
   207: {
     sharedAs: 'UploadedInPart',
-    description: 'Some records or batches failed; the others are stored.',
+    description:
+      'Some records or batches failed; the others are stored. The example shows the answer to an upload of shops.',
     ...answer,
     canBeReplayed: true,
     hasQuota: true,
@@ -321,5 +322,5 @@ function describe(type: ResourceType, recordsMax: number): string {
 }
 
 function inLines(what: string): string {
-  return `The ${what} may also be sent one a line, with \`Content-Type: application/x-ndjson\` and nothing around them.`;
+  return `The ${what} may also be sent one per line, with nothing around them and with \`Content-Type: application/x-ndjson\`.`;
 }

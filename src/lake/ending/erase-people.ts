@@ -3,7 +3,8 @@ import { type Pool, withClient } from '../../postgres/pool.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { storedAmong } from '../interaction-lines.ts';
-import { LakeTaken } from '../lake-progress.ts';
+import { readProgress } from '../lake-progress.ts';
+import { TableLost } from '../lake-tables.ts';
 import { lakeLimits } from '../limits.ts';
 import type { LakeStore } from '../store/lake-store.ts';
 import type { Rewritten } from '../table/compact.ts';
@@ -12,7 +13,7 @@ import { lakeSchema, lakeTypes } from '../table/lake-schema.ts';
 import type { ParquetWriter } from '../table/parquet-writer.ts';
 import { identifyingColumns, RowsOfPeople } from '../table/rows-of-people.ts';
 import type { DataFile } from '../table/table-state.ts';
-import { currentPass, hasLake, notePass } from './lake-endings.ts';
+import { currentPass, savePass, saveVersion } from './lake-endings.ts';
 
 export interface EraserParts {
   readonly pool: Pool;
@@ -20,7 +21,6 @@ export interface EraserParts {
   readonly parquet: ParquetWriter;
   /** Recognises erased people by the hashes of their ids. */
   readonly suppressions: Suppressions;
-  readonly isHeld: (organisationId: string) => boolean;
 }
 
 const typesWithPeople: readonly UploadType[] = lakeTypes.filter(
@@ -28,8 +28,8 @@ const typesWithPeople: readonly UploadType[] = lakeTypes.filter(
 );
 
 /**
- * Rewrites the organisation's files that contain erased people's rows, as many files as time allows. PostgreSQL no longer
- * knows which rows these were, so every file must be read. A single pass covers all pending erasures.
+ * Rewrites the organisation's files that contain erased people's rows, as many files as time allows but at least one.
+ * PostgreSQL no longer knows which rows these were, so every file must be read. A single pass covers all pending erasures.
  */
 export async function erasePeople(
   parts: EraserParts,
@@ -40,27 +40,35 @@ export async function erasePeople(
   const pass = await currentPass(pool, organisationId);
   if (!pass) return;
   const untilMs = performance.now() + lakeLimits.erasingMs;
-  const isOver = () => stopping.aborted || performance.now() > untilMs;
+  let files = 0;
+  const isOver = () => stopping.aborted || (files > 0 && performance.now() > untilMs);
   const [begun, name] = pass.after?.split(' ') ?? [];
   const types = typesWithPeople.slice(Math.max(0, typesWithPeople.indexOf(begun as UploadType)));
+  const progress = await readProgress(pool, organisationId);
   // An organisation without a lake has no files.
-  if (await hasLake(pool, organisationId))
+  if (progress)
     for (const type of types) {
-      const note = (file: string) => notePass(pool, organisationId, pass, `${type} ${file}`);
+      const save = async (file: string) => {
+        files++;
+        await savePass(pool, organisationId, pass, `${type} ${file}`);
+      };
       const after = type === begun ? (name ?? '') : '';
       // Save the progress at the start of each table, so that a pass that keeps failing still advances.
-      if (type !== begun) await note(after);
-      if (!(await cleanTable(parts, organisationId, { type, after, isOver, note }))) return;
+      if (type !== begun) await savePass(pool, organisationId, pass, `${type} ${after}`);
+      const version = progress.versions[type] ?? 0;
+      if (!(await cleanTable(parts, organisationId, { type, after, version, isOver, save }))) return;
     }
-  await notePass(pool, organisationId, pass, null);
+  await savePass(pool, organisationId, pass, null);
 }
 
 interface Work {
   readonly type: UploadType;
   /** The last file that has been processed. */
   readonly after: string;
+  /** The table's last known version. */
+  readonly version: number;
   readonly isOver: () => boolean;
-  note(file: string): Promise<void>;
+  save(file: string): Promise<void>;
 }
 
 /**
@@ -70,26 +78,36 @@ interface Work {
 async function cleanTable(
   parts: EraserParts,
   organisationId: string,
-  { type, after, isOver, note }: Work,
+  { type, after, version, isOver, save }: Work,
 ): Promise<boolean> {
   const schema = lakeSchema(type);
   const folder = `${organisationId}/${schema.name}`;
   const table = await DeltaTable.read(parts.store, folder, schema, parts.parquet);
   if (!table) return true;
+  if (table.version < version) throw new TableLost();
   let reached = after;
   for (;;) {
     if (isOver()) return false;
-    if (!parts.isHeld(organisationId)) throw new LakeTaken();
-    const left = table.files.filter(({ path }) => nameOf(path) > reached);
-    const [next] = left.toSorted((one, other) => (nameOf(one.path) < nameOf(other.path) ? -1 : 1));
+    const next = firstAfter(reached, table.files);
     // After the fence, no process can commit rows that it read before the people were erased.
     if (!next && (await table.fence()) === 'committed') break;
     if (!next || (await cleanFile(parts, organisationId, type, table, next)) === 'conflict') continue;
     reached = nameOf(next.path);
-    await note(reached);
+    await save(reached);
+    // Each rewritten file is a commit, and the next call reads all commits since the last checkpoint.
+    await table.checkpoint();
   }
+  await saveVersion(parts.pool, organisationId, type, table.version);
   await table.purge();
   return true;
+}
+
+/** Returns the first file with a name after this one. */
+function firstAfter(name: string, files: readonly DataFile[]): DataFile | undefined {
+  let first: DataFile | undefined;
+  for (const file of files)
+    if (nameOf(file.path) > name && (!first || nameOf(file.path) < nameOf(first.path))) first = file;
+  return first;
 }
 
 /** Rewrites a file if it contains erased people's rows. */

@@ -1,15 +1,16 @@
 // lake/ending/: removes erased people from the files, and deletes lakes that were switched off or whose organisation was
 // removed.
 
-import type { Pool } from '../../postgres/pool.ts';
+import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
 import { LakeTaken } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
 
 /** The organisations whose files must be searched for erased people or deleted. */
 export interface Endings {
-  /** Organisations whose files may contain erased people. */
-  readonly erasing: ReadonlySet<string>;
+  /** Organisations whose files may contain erased people, and whether the search of the files has started. */
+  readonly erasing: ReadonlyMap<string, { readonly isStarted: boolean }>;
   /** Organisations whose files must all be deleted. */
   readonly removing: ReadonlySet<string>;
 }
@@ -19,21 +20,25 @@ export interface Endings {
  * it can be restored, but people are still erased from these files.
  */
 export async function findEndings(pool: Pool): Promise<Endings> {
-  const idsOf = async (text: string) => {
-    const { rows } = await pool.query<{ organisation_id: string }>(text);
-    return new Set(rows.map(({ organisation_id }) => organisation_id));
-  };
-  const erasing = await idsOf(
-    `select distinct organisation_id from erasures where lake_state in ('pending', 'running')`,
+  const { rows: searched } = await pool.query<{ organisation_id: string; is_started: boolean }>(
+    `select organisation_id, bool_or(lake_state = 'running') as is_started
+     from erasures where lake_state in ('pending', 'running') group by organisation_id`,
   );
   // `offset 0` makes a cluster run the subquery separately and join its result with the coordinator's table.
-  const removing = await idsOf(
+  const { rows: removed } = await pool.query<{ organisation_id: string }>(
     `select p.organisation_id from (select organisation_id, removing_since from lake_progress offset 0) as p
      left join organisations o on o.organisation_id = p.organisation_id
      where p.removing_since is not null or o.organisation_id is null or o.removal_started_at is not null
        or (o.deleted_at is null and not o.lake)`,
   );
-  return { erasing: erasing.difference(removing), removing };
+  const removing = new Set(removed.map(({ organisation_id }) => organisation_id));
+  const erasing = searched.filter(({ organisation_id }) => !removing.has(organisation_id));
+  return {
+    erasing: new Map(
+      erasing.map(({ organisation_id, is_started: isStarted }) => [organisation_id, { isStarted }]),
+    ),
+    removing,
+  };
 }
 
 /** A pass over all of an organisation's files that looks for the people covered by these erasures. */
@@ -66,7 +71,7 @@ export async function currentPass(pool: Pool, organisationId: string): Promise<P
 }
 
 /** Saves the progress of a pass. If `after` is null, the pass is done. */
-export async function notePass(
+export async function savePass(
   pool: Pool,
   organisationId: string,
   { erasureIds }: Pass,
@@ -81,29 +86,32 @@ export async function notePass(
   if (rowCount !== erasureIds.length) throw new LakeTaken();
 }
 
-/** Schedules all erasures again, because an older copy of a table may contain people who were erased after it was made. */
-export async function lookAgain(pool: Pool, organisationId: string): Promise<void> {
-  await pool.query(
-    `update erasures set lake_state = 'pending', lake_after = null, lake_done_at = null
-     where organisation_id = $1 and lake_state is not null`,
+/** Saves the version of a table that contains no erased people. An older version may still contain them. */
+export async function saveVersion(
+  pool: Pool,
+  organisationId: string,
+  type: UploadType,
+  version: number,
+): Promise<void> {
+  await pool.query('update lake_progress set positions = positions || $2::jsonb where organisation_id = $1', [
+    organisationId,
+    JSON.stringify({ [type]: version }),
+  ]);
+}
+
+/** Stops all writes to the lake until its files are removed. */
+export async function beginRemoving(client: Pick<Client, 'query'>, organisationId: string): Promise<void> {
+  await client.query(
+    'update lake_progress set removing_since = now() where organisation_id = $1 and removing_since is null',
     [organisationId],
   );
 }
 
-/** Returns whether the organisation may have files. */
-export async function hasLake(pool: Pool, organisationId: string): Promise<boolean> {
-  const { rows } = await pool.query('select from lake_progress where organisation_id = $1 limit 1', [
-    organisationId,
-  ]);
-  return rows.length > 0;
-}
-
-/** Stops all writes to the lake. Returns whether they were stopped more than `removingMs` ago. */
-export async function beginRemoving(pool: Pool, organisationId: string): Promise<boolean> {
+/** Returns whether all writes to the lake were stopped more than `removingMs` ago. */
+export async function areWritesOver(pool: Pool, organisationId: string): Promise<boolean> {
   const { rows } = await pool.query<{ is_over: boolean }>(
-    `update lake_progress set removing_since = coalesce(removing_since, $2) where organisation_id = $1
-     returning removing_since < $3::timestamptz as is_over`,
-    [organisationId, new Date(), new Date(Date.now() - lakeLimits.removingMs)],
+    `select removing_since < now() - make_interval(secs => $2) as is_over from lake_progress where organisation_id = $1`,
+    [organisationId, lakeLimits.removingMs / 1_000],
   );
   return rows.every(({ is_over }) => is_over);
 }

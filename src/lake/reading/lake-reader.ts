@@ -23,7 +23,12 @@ export class LakeReader {
   /** The cached tables, least recently used first. */
   readonly #open = new Map<string, Open>();
   readonly #reading = new Map<string, Promise<Open | undefined>>();
-  #parquet: ParquetWriter | undefined;
+  /** Reads log checkpoints, which are Parquet files. Until there is one, no folder and no DuckDB process is needed. */
+  readonly #parquet = new ParquetWriter({
+    folder: () => mkdtempSync(join(tmpdir(), `intake-lake-of-${process.pid}-`)),
+    memoryMb: lakeLimits.readerMemoryMb,
+    threads: 1,
+  });
 
   constructor(lakeUrl: string) {
     this.#store = openStore(lakeUrl);
@@ -84,14 +89,14 @@ export class LakeReader {
         this.#open.delete(folder);
         throw new RequestError('lake_file_not_found');
       }
-      if (piece.length !== end - at) throw new Error('a file of the lake is shorter than its log says');
+      if (piece.length !== end - at) throw new Error('a file of the lake is shorter than its log entry says');
       yield piece;
       at = end;
     }
   }
 
   async close(): Promise<void> {
-    await this.#parquet?.close();
+    await this.#parquet.close();
   }
 
   async #read(folder: string, type: LakeTableType, known: Open | undefined): Promise<Open | undefined> {
@@ -112,30 +117,20 @@ export class LakeReader {
       await known.refresh();
       return known;
     }
-    this.#parquet ??= newParquet();
     return DeltaTable.read(this.#store, folder, lakeSchema(type), this.#parquet);
   }
 
   #forgetOld(): void {
     let files = 0;
-    for (const { listing } of this.#open.values()) files += listing.files.length;
-    for (const [folder, { listing }] of this.#open) {
+    for (const { table } of this.#open.values()) files += table.filesKnown;
+    for (const [folder, { table }] of this.#open) {
       if (files <= lakeLimits.filesKnownMax || this.#open.size === 1) return;
       this.#open.delete(folder);
-      files -= listing.files.length;
+      files -= table.filesKnown;
     }
   }
 }
 
 function folderOf(organisationId: string, type: LakeTableType): string {
   return `${organisationId}/${lakeSchema(type).name}`;
-}
-
-/**
- * Creates the reader for log checkpoints, which are Parquet files. The DuckDB process is started only when there is a
- * checkpoint to read.
- */
-function newParquet(): ParquetWriter {
-  const folder = mkdtempSync(join(tmpdir(), `intake-lake-of-${process.pid}-`));
-  return new ParquetWriter({ folder, memoryMb: lakeLimits.readerMemoryMb, threads: 1 });
 }

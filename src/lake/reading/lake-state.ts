@@ -1,8 +1,8 @@
 import { isoTime } from '../../postgres/iso-time.ts';
 import type { Pool } from '../../postgres/pool.ts';
 
-/** The state of an organisation's lake. */
-export interface LakeState {
+/** The state of an organisation's lake as its own clients see it. */
+export interface PublicLakeState {
   readonly state: 'off' | 'copying' | 'following';
   /** The tables contain everything that was stored before this time. */
   readonly asOf: string | null;
@@ -12,7 +12,7 @@ export interface LakeState {
  * Returns the state of an organisation's lake. Runs two statements, because in a cluster the `organisations` table is on
  * the coordinator.
  */
-export async function lakeState(pool: Pool, organisationId: string): Promise<LakeState> {
+export async function lakeState(pool: Pool, organisationId: string): Promise<PublicLakeState> {
   if (!(await hasLake(pool, organisationId))) return { state: 'off', asOf: null };
   const { rows } = await pool.query<{ is_copied: boolean; as_of: string | null }>(
     `select copied_after is null as is_copied, ${isoTime('as_of')} as as_of from lake_progress where organisation_id = $1`,

@@ -35,7 +35,7 @@ export function listingOf({ version, files: unnamed }: DeltaTable, metaData: Met
 
 function idOf({ path }: DataFile): string {
   const fileId = idInPath.exec(path)?.[1];
-  if (fileId === undefined) throw new Error('a file of the lake has a name that intake does not give');
+  if (fileId === undefined) throw new Error('unexpected file name in the lake');
   return fileId;
 }
 

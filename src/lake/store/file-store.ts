@@ -63,14 +63,14 @@ export class FileStore {
     });
   }
 
-  async *list(folder: string, after = ''): AsyncGenerator<{ path: string; bytes: number; modifiedAt: Date }> {
+  async *list(folder: string): AsyncGenerator<{ path: string; modifiedAt: Date }> {
     const entries = await namesIn(this.#at(folder));
     for (const { name, isFolder } of entries) {
       const path = `${folder}/${name}`;
-      if (isFolder) yield* this.list(path, after);
-      else if (path > after) {
+      if (isFolder) yield* this.list(path);
+      else {
         const found = await stat(join(this.#root, path)).catch(unlessMissing);
-        if (found) yield { path, bytes: found.size, modifiedAt: found.mtime };
+        if (found) yield { path, modifiedAt: found.mtime };
       }
     }
   }

@@ -12,8 +12,8 @@ export interface LakeStore {
   putFile(path: string, localFile: string): Promise<void>;
   /** Copies an immutable file to a local path, which must not exist. */
   getFile(path: string, localFile: string): Promise<void>;
-  /** Lists every file below a folder, ordered by path. If `after` is given, skips all paths up to and including it. */
-  list(folder: string, after?: string): AsyncIterable<StoredFile>;
+  /** Lists every file below a folder, ordered by path. */
+  list(folder: string): AsyncIterable<StoredFile>;
   remove(path: string): Promise<void>;
   /** Throws unless the store is writable and `create` never replaces a file. */
   probe(): Promise<void>;
@@ -21,7 +21,6 @@ export interface LakeStore {
 
 export interface StoredFile {
   readonly path: string;
-  readonly bytes: number;
   readonly modifiedAt: Date;
 }
 

@@ -80,16 +80,12 @@ export class S3Store {
     }
   }
 
-  async *list(folder: string, after = ''): AsyncGenerator<{ path: string; bytes: number; modifiedAt: Date }> {
+  async *list(folder: string): AsyncGenerator<{ path: string; modifiedAt: Date }> {
     const { sdk, client } = await this.#connect();
-    const asked = {
-      Bucket: this.#bucket,
-      Prefix: `${this.#prefix}${checkedPath(folder)}/`,
-      ...(after !== '' && { StartAfter: this.#key(after) }),
-    };
+    const asked = { Bucket: this.#bucket, Prefix: `${this.#prefix}${checkedPath(folder)}/` };
     for await (const { Contents = [] } of sdk.paginateListObjectsV2({ client }, asked))
-      for (const { Key = '', Size = 0, LastModified = new Date() } of Contents)
-        yield { path: Key.slice(this.#prefix.length), bytes: Size, modifiedAt: LastModified };
+      for (const { Key = '', LastModified = new Date() } of Contents)
+        yield { path: Key.slice(this.#prefix.length), modifiedAt: LastModified };
   }
 
   async remove(path: string): Promise<void> {
@@ -136,7 +132,12 @@ export class S3Store {
 }
 
 function unlessMissing(error: unknown): undefined {
-  if (statusOf(error) !== 404) throw error;
+  const status = statusOf(error);
+  if (status === 403)
+    throw new Error('the bucket refuses access; reading needs s3:GetObject and s3:ListBucket', {
+      cause: error,
+    });
+  if (status !== 404) throw error;
 }
 
 function statusOf(error: unknown): number | undefined {

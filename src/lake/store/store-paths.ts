@@ -11,7 +11,7 @@ const segment = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$/;
 /** Returns the path if it cannot point outside its root folder or bucket prefix, and throws otherwise. */
 export function checkedPath(path: string): string {
   if (path.length > 512 || !path.split('/').every((part) => segment.test(part)))
-    throw new Error('not a path of a lake');
+    throw new Error('not a valid path in a lake');
   return path;
 }
 
@@ -29,7 +29,7 @@ export async function probeCreate(store: Probed): Promise<void> {
   const path = `_probe-${randomUUID()}`;
   const first = Buffer.from('first');
   try {
-    if (!(await store.create(path, first))) throw new Error('the lake has a file that was never written');
+    if (!(await store.create(path, first))) throw new Error('the probe file already exists in the lake');
     const isReplaced = await store.create(path, Buffer.from('second'));
     const kept = await store.read(path);
     if (isReplaced || !kept?.equals(first))

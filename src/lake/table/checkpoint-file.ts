@@ -1,4 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
+import { linesIn } from './lines-in.ts';
 import { literal, type ParquetWriter } from './parquet-writer.ts';
 import type { Action } from './table-state.ts';
 
@@ -37,16 +38,17 @@ export async function writeCheckpoint(parquet: ParquetWriter, actions: readonly 
   return localFile;
 }
 
-export async function readCheckpoint(parquet: ParquetWriter, localFile: string): Promise<Action[]> {
-  const asJson = names.map(
-    (name) =>
-      `case when "${name}"."${always[name]}" is not null then to_json("${name}")::varchar end as "${name}"`,
+/** Reads the actions one at a time through a file, because all of them may not fit into the memory of the DuckDB process. */
+export async function* readCheckpoint(parquet: ParquetWriter, localFile: string): AsyncGenerator<Action> {
+  const lines = parquet.newFile('ndjson');
+  const columns = names.map(
+    (name) => `case when "${name}"."${always[name]}" is not null then "${name}" end as "${name}"`,
   );
-  const rows = await parquet.run([`select ${asJson.join(', ')} from read_parquet(${literal(localFile)})`]);
-  return rows.map((row) => {
-    const read = names.flatMap((name) =>
-      typeof row[name] === 'string' ? [[name, JSON.parse(row[name])]] : [],
-    );
-    return Object.fromEntries(read);
-  });
+  const rows = `select ${columns.join(', ')} from read_parquet(${literal(localFile)})`;
+  try {
+    await parquet.run([`copy (${rows}) to ${literal(lines)} (format json)`]);
+    for await (const some of linesIn(lines)) for (const line of some) yield JSON.parse(line);
+  } finally {
+    await rm(lines, { force: true });
+  }
 }

@@ -12,7 +12,8 @@ export async function compact(table: DeltaTable, parquet: ParquetWriter, day: st
   return withCopies(table, files, async (copies) => {
     const merged = await parquet.merge(copies, table.schema, { day });
     const rows = files.reduce((sum, file) => sum + file.rows, 0);
-    if (merged?.rows !== rows) throw new Error(`merging ${rows} rows has made ${merged?.rows}`);
+    if (merged?.rows !== rows)
+      throw new Error(`the merge produced ${merged?.rows ?? 0} rows instead of ${rows}`);
     const add = [await table.put(merged, day)];
     return table.commit({ add, remove: files, dataChange: false });
   });

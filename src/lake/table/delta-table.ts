@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { LakeStore } from '../store/lake-store.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint-file.ts';
 import { filesToMerge } from './files-to-merge.ts';
-import { type LakeSchema, schemaString } from './lake-schema.ts';
+import { type LakeSchema, refuseOtherTypes, schemaString } from './lake-schema.ts';
 import { tableLimits } from './limits.ts';
 import type { ParquetWriter, Written } from './parquet-writer.ts';
 import {
@@ -17,7 +17,7 @@ import {
   TableState,
   type Txn,
 } from './table-state.ts';
-import { purge, type Removed, vacuum } from './vacuum.ts';
+import { purge, vacuum } from './vacuum.ts';
 
 /** The changes that make up the next version of a table. */
 export interface Change {
@@ -40,8 +40,12 @@ export class DeltaTable {
   readonly #parquet: ParquetWriter;
   #state = new TableState();
   #version = -1;
+  /**
+   * The hash of the last entry that was read, which distinguishes the table from one that was created in its place. It is
+   * undefined if only the checkpoint of this version was found.
+   */
+  #entryHash: string | undefined;
   #checkpointVersion = -1;
-  #loadedMs = 0;
   #vacuumedVersion = -1;
 
   private constructor(store: LakeStore, folder: string, schema: LakeSchema, parquet: ParquetWriter) {
@@ -89,9 +93,19 @@ export class DeltaTable {
     return [...this.#state.files.values()];
   }
 
+  /** The number of files in memory, including removed files that the log still lists. */
+  get filesKnown(): number {
+    return this.#state.files.size + this.#state.removed.size;
+  }
+
   /** Returns the version number in this writer's last `txn` action. */
   positionOf(appId: string): number | undefined {
     return this.#state.positions.get(appId);
+  }
+
+  /** The version number in the last `txn` action of each writer. */
+  get positions(): ReadonlyMap<string, number> {
+    return this.#state.positions;
   }
 
   /** Reads the versions that other processes have committed. */
@@ -100,15 +114,20 @@ export class DeltaTable {
     for (let next = this.#version + 1; ; next++) {
       const entry = await this.#store.read(this.#entry(next));
       if (!entry) return;
-      this.#apply(next, actionsIn(entry));
+      this.#apply(next, entry);
     }
   }
 
   /**
-   * Returns whether the store still has the last version that was read. A commit to a deleted table would be unreadable.
+   * Returns whether the store still has the last version that was read. Returns false if the table was deleted, even if
+   * another one with the same version was created in its place, and if the version was vacuumed.
    */
   async isStored(): Promise<boolean> {
-    return (await this.#store.read(this.#entry(this.#version))) !== undefined;
+    const hash = this.#entryHash;
+    const entry = await this.#store.read(this.#entry(this.#version));
+    if (entry) return hashOf(entry) === hash;
+    // The entry was missing from the start if the table was read from a checkpoint and the entries up to it were deleted.
+    return hash === undefined && (await this.#lastCheckpoint()) === this.#version;
   }
 
   /** Stores a file so that a commit can add it to the table. Always deletes the local file, even if storing it fails. */
@@ -136,8 +155,9 @@ export class DeltaTable {
   /**
    * Commits a change on top of the last version that was read. On a conflict, the table moves to the version that another
    * process committed. The added files are deleted, because no version refers to them, and the caller starts over from
-   * `positionOf`. If this method throws, the change may or may not have been committed. In that case the files are kept,
-   * and the caller also starts over.
+   * `positionOf`. It is also a conflict if `isStored` returns false: an entry in a deleted table's folder would never be
+   * removed, and later versions that were vacuumed would look like versions that nobody has committed. If this method throws, the change may or may not have been committed. In that case the files are
+   * kept, and the caller also starts over.
    */
   async commit(change: Change): Promise<'committed' | 'conflict'> {
     const outcome = await this.#tryToCommit(change);
@@ -148,12 +168,7 @@ export class DeltaTable {
 
   async #tryToCommit({ add = [], remove = [], txn, dataChange = true }: Change) {
     const nowMs = Date.now();
-    if (nowMs - this.#loadedMs > tableLimits.logKeptMs / 2) {
-      // Log entries that were vacuumed would look like versions that nobody has committed.
-      const version = this.#version;
-      await this.refresh();
-      if (this.#version !== version) return 'conflict';
-    }
+    if (!(await this.isStored())) return 'conflict';
     for (const { path } of remove)
       if (!this.#state.files.has(path)) throw new Error('a file to remove is not part of the table');
     if (add.some(({ path }) => versionOf(path) !== this.#version))
@@ -170,12 +185,14 @@ export class DeltaTable {
    * Writes a checkpoint if there were enough commits since the last one. Readers and `open` start reading from the
    * checkpoint.
    */
-  async checkpoint(): Promise<boolean> {
+  async checkpoint(): Promise<void> {
     const version = this.#version;
-    if (version - this.#checkpointVersion < tableLimits.commitsPerCheckpoint) return false;
-    const actions = [...this.#state.actions(Date.now() - tableLimits.removedKeptMs)];
+    if (version - this.#checkpointVersion < tableLimits.commitsPerCheckpoint) return;
+    this.#forgetRemoved();
+    const actions = [...this.#state.actions()];
     const localFile = await writeCheckpoint(this.#parquet, actions);
     try {
+      if (!(await this.isStored())) return;
       await this.#store.putFile(this.#log(`${padded(version)}.checkpoint.parquet`), localFile);
       await writeFile(localFile, JSON.stringify({ version, size: actions.length }));
       await this.#store.putFile(this.#log('_last_checkpoint'), localFile);
@@ -183,7 +200,6 @@ export class DeltaTable {
       await rm(localFile);
     }
     this.#checkpointVersion = version;
-    return true;
   }
 
   /** Returns the files of one day that are worth merging into one, or an empty list if there are too few. */
@@ -196,30 +212,36 @@ export class DeltaTable {
   }
 
   /** Deletes files that were removed from the table before this time, and files that no version refers to. */
-  async vacuum(olderThan: Date): Promise<Removed> {
+  async vacuum(olderThan: Date): Promise<void> {
+    // Otherwise every file of a table that was created in its place would count as unused.
+    if (!(await this.isStored())) return;
     await this.refresh();
     const { files, removed } = this.#state;
     const canBeAdded = (path: string) => versionOf(path) >= this.#version;
     const known = { files, removed, canBeAdded, checkpointVersion: this.#checkpointVersion };
-    return vacuum(this.#store, this.folder, known, olderThan);
+    await vacuum(this.#store, this.folder, known, olderThan);
   }
 
   /**
    * Commits an empty version, unless another process has committed since the last read. After this commit, no writer can
-   * commit files that it prepared for an earlier version.
+   * commit files that it prepared for an earlier version. Throws if the table was removed.
    */
-  fence(): Promise<'committed' | 'conflict'> {
-    return this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
+  async fence(): Promise<'committed' | 'conflict'> {
+    const outcome = await this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
+    // Another attempt would end in the same conflict.
+    if (outcome === 'conflict' && !(await this.isStored()))
+      throw new Error('a table of the lake was removed while people were erased from it');
+    return outcome;
   }
 
   /**
    * Immediately deletes every file that is not in the table and can no longer be added to it. Older versions become
    * unreadable.
    */
-  async purge(day?: string): Promise<Removed> {
+  async purge(day?: string): Promise<void> {
     const folder = day === undefined ? this.folder : `${this.folder}/${this.schema.day?.name}=${day}`;
     const isGone = (path: string) => !this.#state.files.has(path) && versionOf(path) < this.#version;
-    return purge(this.#store, this.folder, folder, isGone);
+    await purge(this.#store, this.folder, folder, isGone);
   }
 
   /** The days of removed files that the log still lists. */
@@ -230,31 +252,42 @@ export class DeltaTable {
   }
 
   /** Runs `vacuum` only once every `commits` commits, because it lists all files. */
-  async vacuumInTurn(commits: number, olderThan: Date): Promise<void> {
+  async vacuumIfDue(commits: number): Promise<void> {
     const turnOf = (version: number) => Math.floor(version / commits);
     if (turnOf(this.#version) === turnOf(this.#vacuumedVersion)) return;
     this.#vacuumedVersion = this.#version;
-    await this.vacuum(olderThan);
+    await this.vacuum(new Date(Date.now() - tableLimits.removedKeptMs));
   }
 
   /** Loads the last checkpoint if it is newer than the version in memory. */
   async #load(): Promise<void> {
-    const hint = await this.#store.read(this.#log('_last_checkpoint'));
-    this.#loadedMs = Date.now();
-    if (!hint) return;
-    const { version } = JSON.parse(hint.toString()) as { version: number };
+    const version = await this.#lastCheckpoint();
+    if (version === undefined) return;
+    if (version !== this.#checkpointVersion) this.#forgetRemoved();
     this.#checkpointVersion = version;
     if (version <= this.#version) return;
     const localFile = this.#parquet.newFile('parquet');
     await this.#getFile(this.#log(`${padded(version)}.checkpoint.parquet`), localFile);
     const state = new TableState();
     try {
-      for (const action of await readCheckpoint(this.#parquet, localFile)) state.apply(action);
+      for await (const action of readCheckpoint(this.#parquet, localFile)) state.apply(action);
     } finally {
       await rm(localFile);
     }
+    const entry = await this.#store.read(this.#entry(version));
+    this.#entryHash = entry && hashOf(entry);
     this.#state = state;
     this.#version = version;
+    this.#forgetRemoved();
+  }
+
+  async #lastCheckpoint(): Promise<number | undefined> {
+    const hint = await this.#store.read(this.#log('_last_checkpoint'));
+    return hint && (JSON.parse(hint.toString()) as { version: number }).version;
+  }
+
+  #forgetRemoved(): void {
+    this.#state.forgetRemoved(Date.now() - tableLimits.removedKeptMs);
   }
 
   /** Copies a file to a local path. If the copy fails, deletes the partial file. */
@@ -297,18 +330,20 @@ export class DeltaTable {
       txnId: randomUUID(),
     };
     const lines = [{ commitInfo }, ...actions].map((action) => `${JSON.stringify(action)}\n`);
-    if (await this.#store.create(this.#entry(version), Buffer.from(lines.join('')))) {
-      this.#apply(version, actions);
+    const entry = Buffer.from(lines.join(''));
+    if (await this.#store.create(this.#entry(version), entry)) {
+      this.#apply(version, entry);
       return 'committed';
     }
     await this.refresh();
     return 'conflict';
   }
 
-  #apply(version: number, actions: readonly Action[]): void {
+  #apply(version: number, entry: Buffer): void {
     if (version !== this.#version + 1) return;
-    for (const action of actions) this.#state.apply(action);
+    for (const action of actionsIn(entry)) this.#state.apply(action);
     this.#version = version;
+    this.#entryHash = hashOf(entry);
   }
 
   #entry(version: number): string {
@@ -334,6 +369,10 @@ function versionOf(path: string): number {
   return Number(nameOf(path).slice(0, 20));
 }
 
+function hashOf(entry: Buffer): string {
+  return createHash('sha256').update(entry).digest('hex');
+}
+
 async function sha256Of(localFile: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(localFile), hash);
@@ -346,14 +385,4 @@ function actionsIn(entry: Buffer): Action[] {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
-}
-
-/** Throws if a column's type would change, because that would break readers. Columns may be added. */
-function refuseOtherTypes(before: string, after: string): void {
-  const typesOf = (schema: string): Map<string, string> =>
-    new Map(JSON.parse(schema).fields.map(({ name, type }: { name: string; type: string }) => [name, type]));
-  const types = typesOf(after);
-  for (const [name, type] of typesOf(before))
-    if (types.get(name) !== type)
-      throw new Error(`the column ${name} of a table in the lake has another type`);
 }

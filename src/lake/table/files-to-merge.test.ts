@@ -6,7 +6,15 @@ const mb = 1024 * 1024;
 
 function file(bytes: number): DataFile {
   const stats = { numRecords: 1, minValues: {}, maxValues: {} };
-  return { path: `${bytes}-${Math.random()}`, day: '2026-03-14', rows: 1, bytes, modifiedMs: 0, stats };
+  return {
+    path: `${bytes}-${Math.random()}`,
+    day: '2026-03-14',
+    rows: 1,
+    bytes,
+    modifiedMs: 0,
+    stats,
+    sha256: '',
+  };
 }
 
 const sizes = (files: readonly DataFile[]) => files.map(({ bytes }) => bytes);

@@ -123,3 +123,18 @@ export function schemaString({ columns, day }: LakeSchema): string {
   }));
   return JSON.stringify({ type: 'struct', fields });
 }
+
+/** Throws if a column would change its type or disappear, because that would break readers. Columns may be added. */
+export function refuseOtherTypes(before: string, after: string): void {
+  const typesOf = (schema: string): Map<string, string> =>
+    new Map(JSON.parse(schema).fields.map(({ name, type }: { name: string; type: string }) => [name, type]));
+  const types = typesOf(after);
+  for (const [name, type] of typesOf(before)) {
+    if (!types.has(name))
+      throw new Error(
+        `a table in the lake has the column ${name}, which this release does not know; run a release that is at least as new as the one that wrote the lake`,
+      );
+    if (types.get(name) !== type)
+      throw new Error(`the column ${name} of a table in the lake has another type`);
+  }
+}

@@ -17,9 +17,11 @@ export const tableLimits = {
   logKeptMs: 7 * 24 * 3_600_000,
   /** How long to keep files that were not completely written. */
   orphansKeptMs: 24 * 3_600_000,
-  /** How long the log keeps listing a removed file. */
+  /** How long removed files are kept for readers of older versions, and listed in the log. */
   removedKeptMs: 7 * 24 * 3_600_000,
   /** The Parquet process exits after being idle for this long. */
   childIdleMs: 30_000,
   childHeapMb: 128,
+  /** A Parquet process that does not answer within this time is killed. */
+  childAnswerMs: 600_000,
 } as const;

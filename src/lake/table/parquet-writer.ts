@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,10 +10,14 @@ import { tableLimits } from './limits.ts';
 import type { Outcome, Row } from './parquet-child.ts';
 
 export interface ParquetSettings {
-  /** A folder that only this process uses. The constructor empties it. */
-  readonly folder: string;
+  /**
+   * A new folder that only its owner can read, because the files contain personal data, or a function that creates one on
+   * first use. Creating it here would accept a folder that another user has created in a shared `/tmp`. `close` removes it.
+   */
+  readonly folder: string | (() => string);
   readonly memoryMb: number;
   readonly threads: number;
+  readonly answerMs?: number;
 }
 
 /** A Parquet file that is not part of a table yet. */
@@ -46,18 +50,20 @@ const sqlTypes: Readonly<Record<LakeType, string>> = {
 
 /** Writes and merges Parquet files with DuckDB in a child process, one file at a time. */
 export class ParquetWriter {
-  readonly folder: string;
   readonly #settings: ParquetSettings;
+  #folder: string | undefined;
   #child: ChildProcess | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
 
   constructor(settings: ParquetSettings) {
-    this.folder = settings.folder;
     this.#settings = settings;
-    rmSync(this.folder, { recursive: true, force: true });
-    // The files contain personal data, so only their owner may read them.
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+  }
+
+  get folder(): string {
+    const { folder } = this.#settings;
+    this.#folder ??= typeof folder === 'string' ? folder : folder();
+    return this.#folder;
   }
 
   /** Returns a path for a new file. */
@@ -136,7 +142,7 @@ export class ParquetWriter {
   async close(): Promise<void> {
     await this.#last;
     this.#end();
-    rmSync(this.folder, { recursive: true, force: true });
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
   }
 
   /**
@@ -199,10 +205,17 @@ export class ParquetWriter {
     const child = this.#child;
     const waiting = new AbortController();
     const { signal } = waiting;
+    const { answerMs = tableLimits.childAnswerMs } = this.#settings;
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      child.kill('SIGKILL');
+    }, answerMs);
     try {
       const answer = once(child, 'message', { signal });
       const ended = once(child, 'exit', { signal }).then(([code, killedBy]) => {
-        throw new Error(`the process that writes Parquet ended: ${killedBy ?? code}`);
+        const how = isLate ? `killed, because it did not answer within ${answerMs} ms` : (killedBy ?? code);
+        throw new Error(`the process that writes Parquet ended: ${how}`);
       });
       child.send(statements);
       const [outcome] = (await Promise.race([answer, ended])) as [Outcome];
@@ -210,13 +223,15 @@ export class ParquetWriter {
       return outcome.rows;
     } finally {
       waiting.abort();
+      clearTimeout(timer);
       // Ending the process is the only reliable way to return the memory that DuckDB has freed to the system.
       this.#idle = setTimeout(() => this.#end(), tableLimits.childIdleMs).unref();
     }
   }
 
   #start(): ChildProcess {
-    const { folder, memoryMb, threads } = this.#settings;
+    const { folder } = this;
+    const { memoryMb, threads } = this.#settings;
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const program = fileURLToPath(new URL(`./parquet-child.${extension}`, import.meta.url));
     const child = fork(program, [folder, String(memoryMb), String(threads)], {
@@ -316,7 +331,7 @@ function refuseOtherDays(
   const { of = '' } = day ?? {};
   if (numRecords === 0) return;
   for (const bound of [minValues[of], maxValues[of]])
-    if (bound?.slice(0, 10) !== asked) throw new Error('rows of another day');
+    if (bound?.slice(0, 10) !== asked) throw new Error('a file contains rows from another day');
 }
 
 export function quote(name: string): string {

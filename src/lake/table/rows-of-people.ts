@@ -1,7 +1,7 @@
-import { createReadStream } from 'node:fs';
 import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import { type LakeColumn, lakeSchema } from './lake-schema.ts';
+import { linesIn } from './lines-in.ts';
 import { literal, type ParquetWriter, quote, rowsIn, type Written } from './parquet-writer.ts';
 
 /** Returns the columns that contain people's ids. */
@@ -90,12 +90,7 @@ export class RowsOfPeople {
       if (lines.length > 0) isEmpty = false;
       await appendFile(answered, lines.join(''));
     };
-    let rest = '';
-    for await (const text of createReadStream(asked, 'utf8')) {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      if (lines.length > 0) await decide(lines.map((line) => JSON.parse(line).id));
-    }
+    for await (const lines of linesIn(asked)) await decide(lines.map((line) => JSON.parse(line).id));
     return isEmpty ? undefined : answered;
   }
 

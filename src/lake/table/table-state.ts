@@ -36,7 +36,7 @@ export interface Add {
   readonly dataChange: boolean;
   /** The statistics as JSON. */
   readonly stats: string;
-  readonly tags?: { readonly sha256: string } | null;
+  readonly tags: { readonly sha256: string };
 }
 
 export interface Remove {
@@ -57,8 +57,8 @@ export interface DataFile {
   readonly bytes: number;
   readonly modifiedMs: number;
   readonly stats: Stats;
-  /** The hash in hexadecimal, or undefined for files written before checksums were introduced. */
-  readonly sha256?: string | undefined;
+  /** The hash in hexadecimal. */
+  readonly sha256: string;
 }
 
 export const protocol = { minReaderVersion: 1, minWriterVersion: 2 };
@@ -87,23 +87,28 @@ export class TableState {
     }
   }
 
-  /** Returns the lines of a checkpoint, including the files that were removed at or after this time. */
-  *actions(removedSinceMs: number): Generator<Action> {
+  /** Forgets the files that were removed before this time. */
+  forgetRemoved(beforeMs: number): void {
+    for (const [path, deletionTimestamp] of this.removed)
+      if (deletionTimestamp < beforeMs) this.removed.delete(path);
+  }
+
+  /** Returns the lines of a checkpoint. */
+  *actions(): Generator<Action> {
     yield { protocol };
     if (this.metaData) yield { metaData: this.metaData };
     for (const [appId, version] of this.positions) yield { txn: { appId, version } };
     for (const file of this.files.values())
       yield { add: addOf(file, this.metaData?.partitionColumns[0], false) };
     for (const [path, deletionTimestamp] of this.removed)
-      if (deletionTimestamp >= removedSinceMs)
-        yield { remove: { path, deletionTimestamp, dataChange: false } };
+      yield { remove: { path, deletionTimestamp, dataChange: false } };
   }
 }
 
 function fileOf({ path, partitionValues, size, modificationTime, stats, tags }: Add): DataFile {
   const read: Stats = JSON.parse(stats);
   const day = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
-  const { sha256 } = tags ?? {};
+  const { sha256 } = tags;
   return { path, day, rows: read.numRecords, bytes: size, modifiedMs: modificationTime, stats: read, sha256 };
 }
 
@@ -116,6 +121,6 @@ export function addOf(file: DataFile, dayColumn: string | undefined, dataChange:
     modificationTime: modifiedMs,
     dataChange,
     stats: JSON.stringify(stats),
-    ...(sha256 !== undefined && { tags: { sha256 } }),
+    tags: { sha256 },
   };
 }

@@ -11,22 +11,12 @@ interface Known {
   readonly checkpointVersion: number;
 }
 
-export interface Removed {
-  readonly files: number;
-  readonly bytes: number;
-}
-
 /**
  * Deletes files that no version needs. These are files removed from the table, files that were never added to it, and old
  * log entries.
  */
-export async function vacuum(
-  store: LakeStore,
-  folder: string,
-  known: Known,
-  olderThan: Date,
-): Promise<Removed> {
-  return removeFrom(store, folder, (stored) => {
+export async function vacuum(store: LakeStore, folder: string, known: Known, olderThan: Date): Promise<void> {
+  await removeFrom(store, folder, (stored) => {
     const path = stored.path.slice(folder.length + 1);
     const isLog = path.startsWith(log);
     return isLog ? isOldEntry(path, stored, known) : isUnused(path, stored, known, olderThan);
@@ -42,8 +32,8 @@ export async function purge(
   table: string,
   folder: string,
   isGone: (path: string) => boolean,
-): Promise<Removed> {
-  return removeFrom(store, folder, (stored) => {
+): Promise<void> {
+  await removeFrom(store, folder, (stored) => {
     const path = stored.path.slice(table.length + 1);
     if (path.startsWith(log)) return false;
     return path.split('/').at(-1)?.startsWith(unfinished) || isGone(path);
@@ -56,16 +46,8 @@ async function removeFrom(
   store: LakeStore,
   folder: string,
   isRemoved: (stored: StoredFile) => boolean,
-): Promise<Removed> {
-  let files = 0;
-  let bytes = 0;
-  for await (const stored of store.list(folder)) {
-    if (!isRemoved(stored)) continue;
-    await store.remove(stored.path);
-    files++;
-    bytes += stored.bytes;
-  }
-  return { files, bytes };
+): Promise<void> {
+  for await (const stored of store.list(folder)) if (isRemoved(stored)) await store.remove(stored.path);
 }
 
 function isUnused(path: string, { modifiedAt }: StoredFile, known: Known, olderThan: Date): boolean {

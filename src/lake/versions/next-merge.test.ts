@@ -8,7 +8,7 @@ const mb = 1024 * kb;
 function file(bytes: number, bucket = ''): DataFile {
   const stats = { numRecords: 1, minValues: {}, maxValues: {} };
   const path = `${bucket}${bytes}-${Math.random()}`;
-  return { path, day: folderOf(bucket), rows: 1, bytes, modifiedMs: 0, stats };
+  return { path, day: folderOf(bucket), rows: 1, bytes, modifiedMs: 0, stats, sha256: '' };
 }
 
 const merged = (merge: Merge | undefined) =>

@@ -9,22 +9,20 @@ import type { Spool } from '../spool.ts';
 
 /**
  * Reads the current versions of changed records. They are at least as new as the changes. If a record has changed again
- * in the meantime, it appears a second time later, with a larger number. Skips changes that the table already has.
+ * in the meantime, it appears a second time later, with a larger number.
  */
 export async function readChanged(
   pool: Pool,
   organisationId: string,
   type: ResourceType,
   parts: readonly Part[],
-  position: number,
   spool: Spool,
 ): Promise<void> {
-  const missing = parts.filter(({ number }) => number > position);
-  if (missing.length === 0) return;
-  const numbers = missing.flatMap(({ number, start, end }) => new Array<number>(end - start).fill(number));
+  if (parts.length === 0) return;
+  const numbers = parts.flatMap(({ number, start, end }) => new Array<number>(end - start).fill(number));
   let at = 0;
   await withClient(pool, (client) =>
-    takeRecords(client, organisationId, type, joinUuidRanges(missing).ids, (id, record) => {
+    takeRecords(client, organisationId, type, joinUuidRanges(parts).ids, (id, record) => {
       const number = numbers[at++] as number;
       if (record !== 'null') spool.addVersion(type, lineOf(record, number));
       // The record's person was erased or is being erased. A row that marks the deletion would preserve the person's id,

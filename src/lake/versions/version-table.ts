@@ -1,5 +1,6 @@
 import type { ResourceType } from '../../registry/resources.ts';
 import { LakeTaken } from '../lake-progress.ts';
+import { type LastChange, txnOf } from '../last-change.ts';
 import { lakeLimits } from '../limits.ts';
 import type { Spool } from '../spool.ts';
 import type { LakeStore } from '../store/lake-store.ts';
@@ -11,13 +12,11 @@ import { versionLimits } from './limits.ts';
 
 /** An organisation's table for one record type in the lake. It has one row per version. */
 export class VersionTable {
-  readonly #organisationId: string;
   readonly #type: ResourceType;
   readonly #delta: DeltaTable;
   readonly #parquet: ParquetWriter;
 
-  private constructor(organisationId: string, type: ResourceType, delta: DeltaTable, parquet: ParquetWriter) {
-    this.#organisationId = organisationId;
+  private constructor(type: ResourceType, delta: DeltaTable, parquet: ParquetWriter) {
     this.#type = type;
     this.#delta = delta;
     this.#parquet = parquet;
@@ -31,38 +30,25 @@ export class VersionTable {
   ): Promise<VersionTable> {
     const schema = lakeSchema(type);
     const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
-    return new VersionTable(organisationId, type, delta, parquet);
+    return new VersionTable(type, delta, parquet);
   }
 
-  isStored(): Promise<boolean> {
-    return this.#delta.isStored();
-  }
-
-  /**
-   * The number of the last change that the table contains. All earlier changes to records of this type are in the table
-   * as well.
-   */
-  get position(): number {
-    return this.#delta.positionOf(this.#organisationId) ?? 0;
+  get delta(): DeltaTable {
+    return this.#delta;
   }
 
   /**
    * Commits the spooled versions. If `isNew` is set, they are the start of a copy and replace the whole table, which may
-   * contain changes that the database has lost and whose numbers are assigned again. Returns the table's new position, or
-   * the old position if there was nothing to commit.
+   * contain records that have since been removed.
    */
-  async append(spool: Spool, position: number, isNew = false): Promise<number> {
+  async append(spool: Spool, lastChange: LastChange, isNew = false): Promise<void> {
     const lines = await spool.finishVersions(this.#type);
     const written = lines && (await this.#parquet.write(lines, this.#delta.schema));
     const add = written ? [await this.#delta.put(written)] : [];
     const remove = isNew ? this.#delta.files : [];
-    const isAhead = isNew && this.position > position;
-    if (add.length === 0 && remove.length === 0 && !isAhead) return this.position;
-    // If the table has disappeared from the store, a commit would not conflict with anything.
-    if (!(await this.#delta.isStored())) throw new LakeTaken();
-    const txn = { appId: this.#organisationId, version: position };
+    if (add.length === 0 && remove.length === 0) return;
+    const txn = txnOf(lastChange);
     if ((await this.#delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
-    return position;
   }
 
   /** Merges files, writes a checkpoint, and deletes old files. Each of these happens only when it is due. */
@@ -70,7 +56,6 @@ export class VersionTable {
     for (let merges = 0; merges < versionLimits.mergesPerStep; merges++)
       if ((await compactVersions(this.#delta, this.#parquet)) !== 'committed') break;
     await this.#delta.checkpoint();
-    const { commitsPerVacuum, removedKeptMs } = lakeLimits;
-    await this.#delta.vacuumInTurn(commitsPerVacuum, new Date(Date.now() - removedKeptMs));
+    await this.#delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
   }
 }

@@ -74,13 +74,9 @@ function refuseAddress(url: string): void {
 /** Explains to the user what is wrong with the address or key they have just typed. */
 function explainLogin(url: string, error: unknown): unknown {
   if (!(error instanceof IntakeError)) return error;
-  const { origin, host, pathname, search, hash } = new URL(url);
+  const { origin, pathname, search, hash } = new URL(url);
   if (error.code === 'unauthorized')
     return new UsageError(`The service does not accept this key. ${keyAdvice}`);
-  if (/wrong version number|packet length too long|SSL routines/i.test(error.message))
-    return new UsageError(
-      `${host} answers, but not with HTTPS. Check the port, or write http:// if the service has no certificate.`,
-    );
   const hasMore = pathname !== '/' || search !== '' || hash !== '';
   if (hasMore && (error.status === 404 || error.code === 'unexpected_answer'))
     return new UsageError(`There is no service at ${url}. Use the address without a path: ${origin}`);

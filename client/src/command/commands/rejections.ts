@@ -62,16 +62,21 @@ const actions: Record<string, Action> = {
     const limit = countOf(values, 'limit', 20);
     const rows: string[][] = [];
     let listed = 0;
+    let hasMore = false;
     for await (const one of intake.rejections.list(filters)) {
+      hasMore = listed === limit;
+      if (hasMore) break;
       const reason = one.errors
         .map(({ field, message }) => (field === null ? message : `${field} ${message}`))
         .join('; ');
       if (values.json) await printJsonLine(one);
       else rows.push([one.rejected, one.type, one.id ?? '', reason]);
-      if (++listed >= limit) break;
+      listed++;
     }
     if (!values.json)
       await (rows.length === 0 ? print(none) : printTable(['Rejected', 'Type', 'Id', 'Reason'], rows));
+    if (hasMore && !values.json)
+      await print('', `${await shareOf(intake, filters, listed)}; --limit shows more`);
     return 0;
   },
 
@@ -128,9 +133,23 @@ const actions: Record<string, Action> = {
       });
     const { discarded } = await intake.rejections.discard(filters);
     if (values.json) await printJson({ discarded });
-    else await print(`${grouped(discarded)} removed.`);
+    else await print(discarded === 0 ? none : `${grouped(discarded)} removed.`);
     return 0;
   },
 };
 
-const none = 'There are no such rejections.';
+const none = 'No rejections match.';
+
+/** Describes how many rejections are listed. The service counts all rejections of a type, but not those that match a filter. */
+async function shareOf(
+  intake: Intake,
+  { type, ...others }: RejectionFilters,
+  listed: number,
+): Promise<string> {
+  const isCounted = Object.values(others).every((value) => value === undefined);
+  const types = isCounted ? await intake.data.overview() : [];
+  const total = types
+    .filter((one) => type === undefined || one.type === type)
+    .reduce((sum, { open_rejections }) => sum + open_rejections, 0);
+  return total > listed ? `${grouped(listed)} of ${grouped(total)}` : `The first ${grouped(listed)}`;
+}

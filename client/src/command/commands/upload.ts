@@ -1,5 +1,5 @@
 import { onFirstLimit } from '../../connection.ts';
-import { isRefusal } from '../../errors.ts';
+import { isUnstored } from '../../errors.ts';
 import { checkHeaders } from '../../files/check-headers.ts';
 import { type Found, findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
@@ -31,6 +31,7 @@ import {
   refuseRepeat,
   removeJournal,
 } from '../uploading/journal.ts';
+import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
 import { Tally } from '../uploading/tally.ts';
 import { type FileResult, nothingDone, type Run, resultOf, uploadFile } from '../uploading/upload-file.ts';
@@ -79,11 +80,10 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
     const report = tellRetries(progress);
     const run: Run = {
       connection: connectionOf(settings, (error, waitMs) => {
-        // An earlier attempt may have stored records even if a later attempt fails.
-        run.unrefused++;
+        if (isUnstored(error)) run.unrefused--;
         report(error, waitMs);
       }),
-      isDryRun,
+      dryRun: isDryRun ? new PassedIds() : undefined,
       progress,
       tally: new Tally(),
       signal: interruption(),
@@ -177,7 +177,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
     return await uploadFile(run, file, before, journal);
   } catch (error) {
     // If an earlier run started this upload, records may be stored, because that run may not have received the response.
-    const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0 && isRefusal(error);
+    const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0;
     if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
     throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
   } finally {

@@ -1,3 +1,4 @@
+import { resources, type UploadType } from '../../generated/resources.ts';
 import type { FileFailure, FileRecord, OpenedFile } from '../../parsing/opened-file.ts';
 import type { ByteLines } from '../../uploading/byte-lines.ts';
 import type { Cut } from '../../uploading/request-cutter.ts';
@@ -59,6 +60,21 @@ export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): 
 
 function unsentAt({ unsent }: FileCut, index: number): FileFailure | undefined {
   return index < unsent.count ? JSON.parse(unsent.get(index)) : undefined;
+}
+
+/** Returns the lines of the records that passed and share an id, one list for each id. */
+export function repeatedLines(type: UploadType, { parts, rows }: FileCut, { failed }: Outcome): number[][] {
+  const hasFailed = new Set(failed.map(({ index }) => index));
+  const lines = new Map<string, number[]>();
+  for (let index = 0; index < parts.count; index++) {
+    if (hasFailed.has(index)) continue;
+    const id = String(JSON.parse(parts.get(index))[resources[type].idField]).toLowerCase();
+    const line = Number.parseInt(rows.get(index), 10);
+    const known = lines.get(id);
+    if (known) known.push(line);
+    else lines.set(id, [line]);
+  }
+  return [...lines.values()].filter(({ length }) => length > 1);
 }
 
 /** Returns the key in the file from which this field's id was derived, or the id itself if it was not derived. */

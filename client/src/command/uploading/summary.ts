@@ -1,5 +1,6 @@
+import { formatOf } from '../../files/find-files.ts';
 import { grouped, print, printTable, printTitle } from '../terminal/terminal.ts';
-import type { Tally } from './tally.ts';
+import type { Place, Repeated, Tally } from './tally.ts';
 import type { FileResult } from './upload-file.ts';
 
 /** The maximum number of lines shown per list. With --json, more are printed. */
@@ -43,7 +44,7 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
     one.count,
     one.type,
     one.column ?? '',
-    one.message,
+    `${one.message} (first in ${placeOf(one.first, results.length > 1)})`,
   ]);
   const missing = tally.missing();
   const hasKeys = missing.some(({ key }) => key !== null);
@@ -58,19 +59,41 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
   await printList('Warnings', warnings, ['Count', 'Field', 'Warning'], (one) => [
     one.count,
     one.field ?? '',
-    one.message,
+    one.repeated ? `${one.message}: ${repeatedOf(one.repeated, results.length > 1)}` : one.message,
   ]);
   const failedFiles = results.flatMap(({ failedFiles }) => failedFiles);
   if (failedFiles.length > 0) {
-    await print('', 'Failed records, with the reason. Correct them and upload either file:');
+    const advice = isDryRun ? 'Records that would fail, with the reason:' : failedAdvice;
+    await print('', advice);
     await print(...failedFiles.map((file) => `  ${file}`));
   }
   if (isDryRun) {
     await print(
       '',
-      'This was a dry run: nothing is stored. Ids that only this run would have stored count as missing.',
+      'This was a dry run: nothing is stored. Records that passed count as stored for the files that refer to them.',
     );
   }
+}
+
+const failedAdvice = 'Failed records, with the reason. Correct them and upload either file:';
+
+/** Returns a record's position. The file's name is left out if there is only one. */
+function placeOf({ path, line }: Place, hasPath: boolean): string {
+  return hasPath ? `${path}:${line}` : `${unitOf(path)} ${line}`;
+}
+
+function repeatedOf(repeated: readonly Repeated[], hasPath: boolean): string {
+  const shown = repeated.slice(0, shownMax).map(({ path, lines }) => {
+    const listed = `${unitOf(path)}s ${lines.slice(0, -1).join(', ')} and ${lines.at(-1)}`;
+    return hasPath ? `${path} ${listed}` : listed;
+  });
+  return `${shown.join('; ')}${repeated.length > shownMax ? '; and more' : ''}`;
+}
+
+function unitOf(path: string): string {
+  const format = formatOf(path);
+  if (format === 'xlsx') return 'row';
+  return format === 'json' || format === 'parquet' ? 'record' : 'line';
 }
 
 /** Prints a table of the files. Omits empty columns, because a table with all columns is wider than most terminals. */

@@ -7,6 +7,7 @@ import { referencedBy } from '../../parsing/values/derived-id.ts';
  * records.
  */
 const distinctMax = 10_000;
+const repeatedMax = 100;
 
 export interface Problem {
   readonly column: string | null;
@@ -15,8 +16,16 @@ export interface Problem {
   readonly message: string;
 }
 
+/** The position of a record: its line, or its number in a JSON or Parquet file. */
+export interface Place {
+  readonly path: string;
+  readonly line: number;
+}
+
 export interface Reason extends Problem {
   readonly type: UploadType;
+  /** The first record that failed for this reason. */
+  readonly first: Place;
   count: number;
 }
 
@@ -28,18 +37,28 @@ export interface MissingId {
   count: number;
 }
 
+/** Records with the same id. */
+export interface Repeated {
+  readonly path: string;
+  readonly lines: readonly number[];
+}
+
+export interface TalliedWarning extends Warning {
+  readonly repeated?: readonly Repeated[];
+}
+
 /** Counts the reasons for failed records, for the summary. */
 export class Tally {
   readonly #reasons = new Map<string, Reason>();
   readonly #missing = new Map<string, MissingId>();
-  readonly #warnings = new Map<string, Warning>();
+  readonly #warnings = new Map<string, TalliedWarning>();
 
-  addProblem(type: UploadType, { column, code, message }: Problem): void {
+  addProblem(type: UploadType, { column, code, message }: Problem, first: Place): void {
     const key = `${type}\n${column}\n${code}\n${message}`;
     const known = this.#reasons.get(key);
     if (known) known.count++;
     else if (this.#reasons.size < distinctMax)
-      this.#reasons.set(key, { type, column, code, message, count: 1 });
+      this.#reasons.set(key, { type, column, code, message, count: 1, first });
   }
 
   /** Counts a missing reference. */
@@ -57,12 +76,13 @@ export class Tally {
     }
   }
 
-  addWarning(warning: Warning): void {
+  addWarning(warning: Warning, places: readonly Repeated[] = []): void {
     const key = `${warning.code}\n${warning.field}`;
     const known = this.#warnings.get(key);
-    if (known || this.#warnings.size < distinctMax) {
-      this.#warnings.set(key, { ...warning, count: warning.count + (known?.count ?? 0) });
-    }
+    if (!known && this.#warnings.size >= distinctMax) return;
+    const repeated = [...(known?.repeated ?? []), ...places].slice(0, repeatedMax);
+    const count = warning.count + (known?.count ?? 0);
+    this.#warnings.set(key, { ...warning, count, ...(repeated.length > 0 && { repeated }) });
   }
 
   reasons(): Reason[] {
@@ -73,7 +93,7 @@ export class Tally {
     return byCount(this.#missing);
   }
 
-  warnings(): Warning[] {
+  warnings(): TalliedWarning[] {
     return byCount(this.#warnings);
   }
 }

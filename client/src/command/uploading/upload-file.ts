@@ -1,5 +1,5 @@
 import type { Connection } from '../../connection.ts';
-import { isRefusal } from '../../errors.ts';
+import { isUnstored } from '../../errors.ts';
 import { FailedFile } from '../../files/failed-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
@@ -8,12 +8,21 @@ import type { OpenedFile } from '../../parsing/opened-file.ts';
 import { reasonOf } from '../../parsing/text/failed-csv.ts';
 import { ByteLines } from '../../uploading/byte-lines.ts';
 import { RequestCutter } from '../../uploading/request-cutter.ts';
-import { addCounts, noCounts, sendCuts } from '../../uploading/send-cuts.ts';
+import { addCounts, noCounts, type Outcome, sendCuts } from '../../uploading/send-cuts.ts';
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import type { Progress } from '../terminal/progress.ts';
 import { warn } from '../terminal/terminal.ts';
-import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from './file-cut.ts';
+import {
+  type Failed,
+  type FileCut,
+  failedOf,
+  keyOf,
+  packFailure,
+  packRow,
+  repeatedLines,
+} from './file-cut.ts';
 import { hashOf, type Journal, type JournalState } from './journal.ts';
+import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
 
 /**
@@ -35,13 +44,14 @@ export interface FileResult {
 
 export interface Run {
   readonly connection: Connection;
-  readonly isDryRun: boolean;
+  /** Undefined unless this is a dry run. */
+  readonly dryRun: PassedIds | undefined;
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
   /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
-  /** The number of attempts to send the current file's records, not counting attempts refused because of the key. */
+  /** The number of attempts to send the current file's records, except those that certainly stored nothing. */
   unrefused: number;
 }
 
@@ -64,7 +74,7 @@ export async function uploadFile(
       `${path}: these columns are not fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
     );
   }
-  const failedFile = new FailedFile(file, state.failedFiles, run.isDryRun);
+  const failedFile = new FailedFile(file, state.failedFiles, run.dryRun !== undefined);
   let answered = 0;
   const show = () => {
     const failed = state.counts.failed + state.unsent;
@@ -76,30 +86,31 @@ export async function uploadFile(
   const sentJournal = type === 'interactions' ? journal : undefined;
   const cuts = cutsOf(file, cutter, run, reading, sentJournal);
   const onSend = (answer: Promise<unknown>) => {
-    run.unrefused++;
     answer.then(
       () => {
         run.state = 'answered';
       },
       (error) => {
-        if (isRefusal(error)) run.unrefused--;
+        if (isUnstored(error)) run.unrefused--;
       },
     );
   };
   const sending = {
     key: journal?.upload ?? crypto.randomUUID(),
-    dryRun: run.isDryRun,
+    dryRun: run.dryRun !== undefined,
     signal: run.signal,
     onSend,
+    onAttempt: () => void run.unrefused++,
     resendUntilMs: sentJournal && ((first: number) => sentJournal.resendUntilMs(first)),
   };
-  for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+  for await (const { cut, outcome: answer } of sendCuts(run.connection, type, cuts, sending)) {
     run.state = 'answered';
+    const outcome = run.dryRun?.settle(type, cut, answer) ?? answer;
     for (const failed of failedOf(file, cut, outcome)) {
       noteFailed(run.tally, file, failed);
       failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
     }
-    for (const warning of outcome.warnings) run.tally.addWarning(warning);
+    noteWarnings(run.tally, file, cut, outcome);
     answered += cut.end - cut.first;
     state = {
       done: cut.end,
@@ -176,10 +187,23 @@ async function* cutsOf(
   if (last) yield await whole(last);
 }
 
+/** Adds the service's warnings. The service does not know the file's lines, so add those of repeated ids. */
+function noteWarnings(tally: Tally, { path, type }: OpenedFile, cut: FileCut, outcome: Outcome): void {
+  // Each batch in the request has its own warning, but the lines are those of the whole request.
+  const first = outcome.warnings.find(({ code }) => code === 'repeated_id');
+  for (const warning of outcome.warnings) {
+    const lists = warning === first ? repeatedLines(type, cut, outcome) : [];
+    tally.addWarning(
+      warning,
+      lists.map((lines) => ({ path, lines })),
+    );
+  }
+}
+
 function noteFailed(tally: Tally, file: OpenedFile, failed: Failed): void {
   const { type } = file;
   for (const problem of failed.problems) {
-    tally.addProblem(type, problem);
+    tally.addProblem(type, problem, { path: file.path, line: failed.line });
     if (problem.code === 'reference_not_found' && problem.field != null) {
       const key = keyOf(file, failed, problem.field);
       tally.addMissing(type, problem.field, failed.record as Record<string, unknown>, key);

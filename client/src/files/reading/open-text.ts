@@ -63,8 +63,18 @@ function decompressorOf(first: Buffer): Transform | undefined {
   if (startsWith(first, [0x28, 0xb5, 0x2f, 0xfd])) return createZstdDecompress({ chunkSize: readBytes });
   if (startsWith(first, [0x50, 0x4b, 0x03, 0x04]))
     throw new FileError('it is a ZIP archive; unpack it, or, if it is a spreadsheet, name it .xlsx');
+  const other = others.find(({ start }) => startsWith(first, start));
+  if (other) throw new FileError(`it is ${other.what}, not CSV or NDJSON; ${other.advice}`);
   return undefined;
 }
+
+/** The first bytes of files that people upload by mistake. Read as CSV, they would only lack every column. */
+const others = [
+  { start: [0x25, 0x50, 0x44, 0x46], what: 'a PDF file', advice: 'export the records as CSV' },
+  { start: [0x89, 0x50, 0x4e, 0x47], what: 'a PNG image', advice: 'export the records as CSV' },
+  { start: [0xff, 0xd8, 0xff], what: 'a JPEG image', advice: 'export the records as CSV' },
+  { start: [0xd0, 0xcf, 0x11, 0xe0], what: 'an old Excel file', advice: 'save it as .xlsx or CSV' },
+];
 
 /** Yields everything that the decompressor produces. A piped stream would drop its buffer if the data were truncated. */
 async function* decompressed(source: Readable, decompress: Transform): AsyncGenerator<Buffer> {

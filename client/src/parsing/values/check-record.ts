@@ -1,6 +1,7 @@
 import type { UploadType } from '../../generated/resources.ts';
 import { type FieldSchema, schemas } from '../../generated/schemas.ts';
 import { type Rule, ruleFinder } from './broken-rule.ts';
+import { itemField, namedBy } from './derived-id.ts';
 import { formats } from './formats.ts';
 
 /** One invalid field in a record, with the code that the service would return. */
@@ -26,18 +27,24 @@ export function checkerOf(type: UploadType): (record: Record<string, unknown>) =
       const rule = value === undefined ? (isRequired ? 'required' : undefined) : brokenRule(value);
       if (rule === undefined) continue;
       problems ??= [];
-      problems.push({ field, ...explain(rule, value, schema, isRequired) });
+      problems.push({ field, ...explain(field, rule, value, schema, isRequired) });
     }
     return problems ?? noProblems;
   };
 }
 
 /** Describes a broken rule. Like the service, the checker reports only the first problem with each field. */
-function explain(rule: Rule, value: unknown, schema: FieldSchema, isRequired: boolean) {
+function explain(field: string, rule: Rule, value: unknown, schema: FieldSchema, isRequired: boolean) {
   if (isRequired && (value === undefined || value === null || value === ''))
     return { code: 'required', message: 'is required and must not be null or empty' };
   const { code, message } = reasonOf(rule, schema, value);
-  return { code, message: value === '' ? 'is empty; send null or leave the field out' : message };
+  if (value === '') return { code, message: 'is empty; send null or leave the field out' };
+  const canDerive =
+    rule === 'format' && schema.format === 'uuid' && (field === itemField || namedBy(field) !== undefined);
+  return {
+    code,
+    message: canDerive ? `${message}; if the export has none, derive them with --id-from` : message,
+  };
 }
 
 function reasonOf(rule: Rule, schema: FieldSchema, value: unknown): { code: string; message: string } {
@@ -62,7 +69,9 @@ function reasonOf(rule: Rule, schema: FieldSchema, value: unknown): { code: stri
         ? { code: 'invalid_characters', message: 'must not contain a NUL character' }
         : {
             code: 'invalid_format',
-            message: `must be a ${schema.description ?? `text like ${schema.pattern}`}`,
+            message:
+              patternMessages[schema.pattern ?? ''] ??
+              `must be a ${schema.description ?? `text like ${schema.pattern}`}`,
           };
     case 'enum':
       return {
@@ -98,9 +107,14 @@ const typeMessages = [
 ] as const;
 
 const formatMessages: Readonly<Record<string, string>> = {
-  uuid: 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01; if the export has none, derive them with --id-from',
+  uuid: 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
   date: 'must be a valid date in the form YYYY-MM-DD, such as 2004-02-29',
   'date-time': 'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z',
+};
+
+/** These are the service's messages, so that `check` and `upload` report an invalid value in the same words. */
+const patternMessages: Readonly<Record<string, string>> = {
+  '^[A-Za-z]{2}$': 'must be a country code of two letters, such as GB',
 };
 
 export function rangeOf({ minimum, exclusiveMinimum, maximum }: FieldSchema): string {

@@ -1,6 +1,6 @@
 import type { FieldSchema } from '../../generated/schemas.ts';
 import { type DateReader, dateReader } from './date-format.ts';
-import { deriveId, itemField, namedBy } from './derived-id.ts';
+import { deriveId, namedBy } from './derived-id.ts';
 
 export interface ConvertOptions {
   /** The date format, such as dd/MM/yyyy. ISO 8601 is always accepted. */
@@ -132,10 +132,9 @@ function readBoolean(cell: string): boolean | CellProblem {
 }
 
 function uuidConverter(field: string, { idFrom }: ConvertOptions): Convert {
-  // An item's id is derived later, once the item's type is known.
-  if (idFrom === undefined || field === itemField) return trimmed((cell) => cell);
-  const named = namedBy(field);
-  return trimmed((cell) => deriveId(named, [cell]));
+  // An item's id is derived later, once the item's type is known, and namedBy returns undefined for it.
+  const named = idFrom && namedBy(field);
+  return trimmed(named === undefined ? (cell) => cell : (cell) => deriveId(named, [cell]));
 }
 
 function dateConverter(wants: 'date' | 'date-time', format: string | undefined): Convert {

@@ -34,11 +34,11 @@ for (const type of resourceTypes) {
 
 /**
  * Returns the type that an id in this field refers to, even if the service does not check the reference. For example, a
- * transaction's offer_id refers to an offer and its student_id to a customer. A user_id belongs to no type, so the field
- * name is returned instead.
+ * transaction's offer_id refers to an offer and its student_id to a customer. A user_id refers to no type, so it is never
+ * derived: a derived value would differ from the user_id in interactions, by which erasures recognise a person.
  */
-export function namedBy(field: string): string {
-  return typeOfField.get(field) ?? field;
+export function namedBy(field: string): ResourceType | undefined {
+  return typeOfField.get(field);
 }
 
 /** The only field whose type depends on another field. */

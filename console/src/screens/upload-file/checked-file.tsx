@@ -96,7 +96,9 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
       )}
       {finished?.step === 'check' && finished.failed > 0 && (
         <p className="hint">
-          Correct the failed rows below first, or upload the others now and correct the rest afterwards.
+          {finished.failed < finished.rows
+            ? 'Correct the failed rows below first, or upload the others now and correct the rest afterwards.'
+            : 'Correct the rows below, or change how the file is read.'}
         </p>
       )}
       {finished?.step === 'dry-run' && (

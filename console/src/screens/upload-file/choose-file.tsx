@@ -1,14 +1,15 @@
-import { type DragEvent, useId, useState } from 'react';
+import { type DragEvent, type ReactNode, useId, useState } from 'react';
 
 interface ChooseFileProps {
   /** The name and size of the current file. */
   readonly chosen: string | undefined;
   readonly problem: string | undefined;
   readonly onChoose: (file: File) => void;
+  readonly children?: ReactNode;
 }
 
 /** Accepts a file from a file dialog or by drag and drop. */
-export function ChooseFile({ chosen, problem, onChoose }: ChooseFileProps) {
+export function ChooseFile({ chosen, problem, onChoose, children }: ChooseFileProps) {
   const id = useId();
   const [over, setOver] = useState(false);
   const drop = (event: DragEvent) => {
@@ -55,6 +56,7 @@ export function ChooseFile({ chosen, problem, onChoose }: ChooseFileProps) {
           {problem}
         </p>
       )}
+      {children}
     </section>
   );
 }

@@ -19,12 +19,15 @@ interface SettingsFormProps {
   readonly onChange: (settings: Settings) => void;
   /** Called when the type changes, because each type has its own suggestions. */
   readonly onType: (type: UploadType) => void;
+  /** Called when the encoding changes, because the file is then read again. */
+  readonly onEncoding: (encoding: string | undefined) => void;
   readonly onCheck: (settings: Settings) => void;
 }
 
 /** Shows a form that describes the file: its type, the field of each column, and how values are written. */
 export function SettingsForm(props: SettingsFormProps) {
-  const { described, settings, permitted, onChange, onType, onCheck } = props;
+  const { described, settings, permitted, onChange, onType, onEncoding, onCheck } = props;
+  const isText = described.format !== 'xlsx' && described.format !== 'parquet';
   const isPermitted = settings !== undefined && permitted.includes(settings.type);
   const complaints = settings && isPermitted ? complaintsAbout(described, settings) : [];
   const submit = (event: FormEvent) => {
@@ -38,6 +41,7 @@ export function SettingsForm(props: SettingsFormProps) {
         <div className="filters">
           <TypeField value={settings?.type} onChange={onType} />
           {settings && <ValueFields described={described} settings={settings} onChange={onChange} />}
+          {isText && <EncodingField value={described.encoding} onChange={onEncoding} />}
         </div>
         {settings && settings.type === described.suggestedType && (
           <p className="hint">
@@ -93,6 +97,23 @@ function TypeField({ value, onChange }: TypeFieldProps) {
   );
 }
 
+interface EncodingFieldProps {
+  readonly value: string | undefined;
+  readonly onChange: (encoding: string | undefined) => void;
+}
+
+export function EncodingField({ value, onChange }: EncodingFieldProps) {
+  return (
+    <SelectFilter
+      label="Encoding"
+      value={value}
+      any="Detected"
+      onChange={onChange}
+      choices={encodings.map((encoding) => ({ value: encoding, text: encoding }))}
+    />
+  );
+}
+
 const encodings = ['utf-8', 'windows-1252', 'iso-8859-15', 'utf-16le', 'shift_jis', 'gb18030'];
 
 interface ChangeProps {
@@ -103,9 +124,8 @@ interface ChangeProps {
 
 /** Shows the same options that the command has. JSON has native numbers, so it needs no number options. */
 function ValueFields({ described, settings, onChange }: ChangeProps) {
-  const { dateFormat, decimalComma, thousands, encoding, idFrom } = settings;
+  const { dateFormat, decimalComma, thousands, idFrom } = settings;
   const hasColumns = !isJson(described.format);
-  const isText = described.format !== 'xlsx' && described.format !== 'parquet';
   return (
     <>
       <TextFilter
@@ -130,15 +150,6 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
             { value: 'thousands', text: '1,234.5' },
             { value: 'comma', text: '1.234,5' },
           ]}
-        />
-      )}
-      {isText && (
-        <SelectFilter
-          label="Encoding"
-          value={encoding}
-          any="Detected"
-          onChange={(value) => onChange({ ...settings, encoding: value })}
-          choices={encodings.map((value) => ({ value, text: value }))}
         />
       )}
       {hasColumns && (

@@ -17,7 +17,7 @@ import { askWorker } from './rows/ask-worker.ts';
 import { type DescribedFile, type Settings, suggestSettings } from './rows/describe-file.ts';
 import { FileUpload } from './rows/file-upload.ts';
 import { inScreenWords } from './rows/screen-words.ts';
-import { SettingsForm } from './settings-form.tsx';
+import { EncodingField, SettingsForm } from './settings-form.tsx';
 
 export function UploadFileScreen() {
   const may = usePermits();
@@ -41,22 +41,32 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
   const [described, setDescribed] = useState<DescribedFile>();
   const [settings, setSettings] = useState<Settings>();
   const [problem, setProblem] = useState<string>();
+  /** A file that cannot be read in the chosen encoding. */
+  const [undecoded, setUndecoded] = useState<{
+    readonly file: File;
+    readonly encoding: string | undefined;
+  }>();
   const [upload, setUpload] = useState<FileUpload>();
   useEffect(() => () => upload?.stop(), [upload]);
 
-  const read = async (file: File, before?: Settings) => {
+  const read = async (file: File, encoding?: string, before?: Settings) => {
     setProblem(undefined);
     setUpload(undefined);
     try {
-      const found = await describe(file, before?.encoding);
+      const found = await describe(file, encoding);
       const type = before?.type ?? found.suggestedType;
       setDescribed(found);
+      setUndecoded(undefined);
       // Suggest the settings again, because a different encoding may produce a different header.
       setSettings(type && { ...suggestSettings(found, type), ...(before && keptOptions(before)) });
     } catch (error) {
-      if (before === undefined) setDescribed(undefined);
       const lines = error instanceof FileError ? error.lines : [String(error)];
-      setProblem(lines.map(inScreenWords).join(' '));
+      const message = lines.map(inScreenWords).join(' ');
+      setProblem(message);
+      if (before !== undefined) return;
+      setDescribed(undefined);
+      const isDecoding = encoding !== undefined || message.includes('encoding');
+      setUndecoded(isDecoding ? { file, encoding } : undefined);
     }
   };
   const check = (chosen: Settings) => {
@@ -65,17 +75,27 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
     setUpload(started);
     started.check();
   };
+  const file = described?.file ?? undecoded?.file;
   return (
     <>
       <QuotaNotice />
       <ChooseFile
-        chosen={described && `${described.file.name}, ${formatBytes(described.file.size)}`}
+        chosen={file && `${file.name}, ${formatBytes(file.size)}`}
         problem={problem}
-        onChoose={(file) => {
+        onChoose={(chosen) => {
           if (upload?.state().progress) setProblem('Stop the current step first, or wait until it ends.');
-          else read(file);
+          else read(chosen);
         }}
-      />
+      >
+        {undecoded && (
+          <div className="filters">
+            <EncodingField
+              value={undecoded.encoding}
+              onChange={(encoding) => read(undecoded.file, encoding)}
+            />
+          </div>
+        )}
+      </ChooseFile>
       {!described && (
         <p className="hint">
           Records that others refer to go first, such as shops before transactions.{' '}
@@ -87,11 +107,9 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
           described={described}
           settings={settings}
           permitted={permitted}
-          onChange={(changed) => {
-            if (changed.encoding === settings?.encoding) setSettings(changed);
-            else read(described.file, changed);
-          }}
+          onChange={setSettings}
           onType={(type) => setSettings(suggestSettings(described, type))}
+          onEncoding={(encoding) => read(described.file, encoding, settings)}
           onCheck={check}
         />
       )}
@@ -113,8 +131,8 @@ async function describe(file: File, encoding: string | undefined): Promise<Descr
   throw new Error('The file was not read.');
 }
 
-function keptOptions({ encoding, dateFormat, decimalComma, thousands }: Settings): Partial<Settings> {
-  return { encoding, dateFormat, decimalComma, thousands };
+function keptOptions({ dateFormat, decimalComma, thousands }: Settings): Partial<Settings> {
+  return { dateFormat, decimalComma, thousands };
 }
 
 function SameFromTerminal({ name, settings }: { readonly name: string; readonly settings: Settings }) {

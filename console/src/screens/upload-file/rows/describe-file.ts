@@ -20,6 +20,8 @@ export interface DescribedFile {
   readonly header: readonly string[];
   readonly separator: string | undefined;
   readonly firstRows: readonly { readonly line: number; readonly cells: readonly string[] }[];
+  /** The encoding that the user chose. */
+  readonly encoding: string | undefined;
   readonly detectedEncoding: string | undefined;
   readonly suggestedType: UploadType | undefined;
 }
@@ -52,6 +54,7 @@ export async function describeFile(file: File, encoding: string | undefined): Pr
       line,
       cells: cells ?? header.map((member) => textOf(record[member])),
     })),
+    encoding,
     detectedEncoding: opened.detectedEncoding(),
     suggestedType: suggestType(file.name, header),
   };
@@ -82,12 +85,13 @@ export interface Settings extends FileOptions {
 }
 
 /** Returns the initial settings, with the same suggestions as `intake map`. */
-export function suggestSettings({ header, firstRows, format }: DescribedFile, type: UploadType): Settings {
+export function suggestSettings(described: DescribedFile, type: UploadType): Settings {
+  const { header, firstRows, format, encoding } = described;
   const map = suggestColumns(type, header);
   const idColumn = header.find((column) => map[column] === resources[type].idField);
   const firstId = idColumn && firstRows[0]?.cells[header.indexOf(idColumn)]?.trim();
   const derives = !isJson(format) && firstId && !formats.uuid.test(firstId);
-  return { type, map, idFrom: derives ? [idColumn] : undefined };
+  return { type, map, encoding, idFrom: derives ? [idColumn] : undefined };
 }
 
 /** Returns the problems with the settings, in the screen's terms. */

@@ -1,0 +1,35 @@
+import { epochOf } from '../changes/change-cursor.ts';
+import type { LogState } from '../changes/change-log.ts';
+import type { DeltaTable } from './table/delta-table.ts';
+import type { Txn } from './table/table-state.ts';
+
+/** The last change in a lake or in one of its tables, and the epoch in which the change got its number. */
+export interface LastChange {
+  readonly number: number;
+  readonly epoch: string;
+}
+
+/** Returns the action that makes a commit record its last change. */
+export function txnOf({ number, epoch }: LastChange): Txn {
+  return { appId: epoch, version: number };
+}
+
+/** Returns the last change in a table. All earlier changes to records of its type are in the table as well. */
+export function lastChangeIn({ positions }: DeltaTable): LastChange {
+  let last: LastChange = { number: 0, epoch: '' };
+  for (const [epoch, number] of positions)
+    if (epoch !== 'fence' && number >= last.number) last = { number, epoch };
+  return last;
+}
+
+/**
+ * Returns whether the log has this change. If it does not, a server was lost before its standby had received the change,
+ * or an older state of the database was restored. A change that is older than all known epochs counts as part of the log,
+ * because the tables are checked whenever an epoch begins.
+ */
+export function isInLog({ number, epoch }: LastChange, { last, epochs }: Log): boolean {
+  const isKnown = number >= (epochs[0]?.first ?? Number.POSITIVE_INFINITY);
+  return number <= last && (!isKnown || epochOf(epochs, number) === epoch);
+}
+
+type Log = Pick<LogState, 'last' | 'epochs'>;
