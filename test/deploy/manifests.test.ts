@@ -109,13 +109,6 @@ describe.skipIf(!hasSystemd)('the units of systemd', () => {
   });
 });
 
-it('processes that lower their priority may do so in systemd', () => {
-  for (const unit of ['intake@.service', 'intake-lake.service'])
-    expect(read(`deploy/systemd/${unit}`)).toMatch(
-      /^SystemCallFilter=~.*@resources\n(.*\n)*SystemCallFilter=setpriority$/m,
-    );
-});
-
 describe('the Helm chart', () => {
   const helm = () => program('helm');
   const chart = 'deploy/helm/intake';

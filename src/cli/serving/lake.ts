@@ -1,5 +1,5 @@
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { constants, getPriority, setPriority, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fastify, { type FastifyBaseLogger } from 'fastify';
 import { type Config, readConfig, version } from '../../config.ts';
@@ -21,8 +21,6 @@ import { explaining } from '../database/explain-database.ts';
 /** Runs the `lake` command, which writes organisations' lakes until it is stopped. */
 export async function run(args: string[]): Promise<void> {
   refuseArguments('lake', args);
-  // On a host that also serves the API, uploads come first.
-  setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL));
   // The image sets HOST to 0.0.0.0, which is refused without encryption. This command serves no API, so it ignores
   // HOST.
   const config = readConfig({ HOST: '127.0.0.1' });
