@@ -153,7 +153,7 @@ async function killOften(): Promise<void> {
   for (let killed = 1; killed <= kills; killed++) {
     const running = await startLakeProcess(postgres, s3.lakeUrl, { LAKE_DELAY_SECONDS: '1' });
     // Spread the kills over the run, which takes longer with more rows.
-    await sleep(1_000 + Math.random() * (8_000 + total / 500));
+    await sleep(1_000 + Math.random() * (8_000 + total / 700));
     if (killed % 5 === 0 && postgres.postmaster) {
       await postgres.postmaster.kill();
       await sleep(Math.random() * 2_000);
