@@ -305,7 +305,7 @@ function isOfConnecting(cause: unknown): boolean {
 function withoutPath(address: string, error: IntakeError): IntakeError {
   const { origin, pathname } = new URL(address);
   if (error.code !== 'not_found' || pathname === '/') return error;
-  const message = `There is nothing at ${address}. Leave out ${pathname}: the address of the service is ${origin}.`;
+  const message = `There is nothing at ${address}. If the service is not below ${pathname}, use ${origin}.`;
   return new IntakeError(error.code, message, error.status, error.requestId);
 }
 

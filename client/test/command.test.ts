@@ -113,7 +113,7 @@ it('login stores address and key only for the user; the environment takes preced
   expect(await withAddress(`127.0.0.1:${port}`)).toContain('url must begin with http:// or https://');
   expect(await withAddress(`https://127.0.0.1:${port}`)).toContain(`or try ${server.url} if`);
   expect(await withAddress(`${server.url}/v1`)).toContain(
-    `Leave out /v1: the address of the service is ${server.url}.`,
+    `If the service is not below /v1, use ${server.url}.`,
   );
 });
 

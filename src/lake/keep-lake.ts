@@ -158,7 +158,7 @@ export class LakeKeeper {
     // The slot may have been lost since the work was queued.
     if (!slots.isHeld(organisationId)) return;
     if (isEnding && this.#lakes.removing.has(organisationId))
-      return this.#trying('remove', organisationId, () => writer.remove(organisationId));
+      return void (await this.#trying('remove', organisationId, () => writer.remove(organisationId)));
     const erasing = isEnding ? this.#lakes.erasing.get(organisationId) : undefined;
     // Follow the log before files are searched, because the log has the newest versions of the records whose old versions
     // the erasure removes.
@@ -209,12 +209,11 @@ export class LakeKeeper {
     const { writer, log } = this.#parts;
     const { signal } = this.#stopping;
     const { organisationId } = waiting;
-    let isDone = false;
-    await this.#trying('step', organisationId, async () => {
-      if (!isForced && !(await this.#isDue(waiting))) return;
+    const isDone = await this.#trying('step', organisationId, async () => {
+      if (!isForced && !(await this.#isDue(waiting))) return false;
       log.stepped(organisationId, await writer.step(organisationId, signal));
       this.#nextCountMs.delete(organisationId);
-      isDone = true;
+      return true;
     });
     if (isDone && !signal.aborted)
       await this.#trying('tend', organisationId, () => writer.tend(organisationId));
@@ -224,20 +223,22 @@ export class LakeKeeper {
     return performance.now() < (this.#failing.get(`${work} ${organisationId}`)?.untilMs ?? 0);
   }
 
-  /** Does the work unless it is paused after a failure. */
-  async #trying(kind: LakeWork, organisationId: string, work: () => Promise<void>): Promise<void> {
-    if (this.#isPaused(kind, organisationId)) return;
+  /** Does the work unless it is paused after a failure. Returns whether it was done; `work` may return false. */
+  async #trying(kind: LakeWork, organisationId: string, work: () => Promise<unknown>): Promise<boolean> {
+    if (this.#isPaused(kind, organisationId)) return false;
     const { log } = this.#parts;
     const key = `${kind} ${organisationId}`;
     try {
-      await work();
+      if ((await work()) === false) return false;
       if (this.#failing.delete(key)) log.recovered(kind, organisationId);
+      return true;
     } catch (error) {
       const before = this.#failing.get(key)?.pauseMs ?? 0;
       const pauseMs = Math.min(Math.max(lakeLimits.pauseMs, 2 * before), lakeLimits.pauseMsMax);
       this.#failing.set(key, { pauseMs, untilMs: performance.now() + pauseMs });
       // The process that took over the slot continues the work.
       if (!(error instanceof LakeTaken)) log.failed(error, kind, organisationId);
+      return false;
     }
   }
 

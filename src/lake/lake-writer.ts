@@ -44,6 +44,8 @@ export interface LakeParts {
   /** Whether this process still holds the organisation's slot. */
   readonly isHeld: (organisationId: string) => boolean;
   readonly rowsPerStep?: number;
+  /** Called when a lake's files will be deleted and everything will be copied again. */
+  readonly startedOver?: (organisationId: string) => void;
 }
 
 /**
@@ -164,6 +166,7 @@ export class LakeWriter {
       await saveProgress(client, organisationId, before, begun, null);
       await beginRemoving(client, organisationId);
     });
+    this.#parts.startedOver?.(organisationId);
     return { rows: 0, source: 'tables' };
   }
 

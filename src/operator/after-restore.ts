@@ -260,6 +260,11 @@ async function keepDeleted(client: Client): Promise<void> {
   );
 }
 
+/** Has all lakes deleted and copied again, because their files may contain data that the database has lost. */
+async function restartLakes(client: Client): Promise<void> {
+  await client.query('update lake_progress set removing_since = now() where removing_since is null');
+}
+
 /** Makes keys work again, either immediately or once erased people are hidden again. */
 export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -276,6 +281,7 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
     await forgetCursors(client);
     await endSessions(client);
     await keepDeleted(client);
+    await restartLakes(client);
     await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
   });
 }

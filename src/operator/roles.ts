@@ -65,6 +65,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert on erasures, suppressions',
     'select, update (suppressions_version) on tenants',
     'select, update on change_counters',
+    'select (removing_since), update (removing_since) on lake_progress',
     'select on removals',
     'execute on function keys_can_be_trusted, remove_link_keys',
     'select, insert, delete on operator_sessions',

@@ -237,7 +237,14 @@ it.skipIf(!isInstalled)(
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
     // Retention deletes nothing after a restore, because the restored settings may be outdated.
     await expect(queryDatabase(target, 'select begin_expiry(null)')).rejects.toThrow('after-restore');
+    await queryDatabase(
+      target,
+      `insert into lake_progress (organisation_id, number, epoch) select organisation_id, 1, 'a' from organisations`,
+    );
     const said = await intake(asOperator.href, 'after-restore', '--audit', log, '--erasures', ledger);
+    // The files may contain what the database has lost.
+    const unremoved = 'select from lake_progress where removing_since is null';
+    expect(await queryDatabase(target, unremoved)).toEqual([]);
     expect(said).toContain('1 erasures are repeated');
     expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
     expect(said).toContain(`have to be issued again: ${late.key_id}, the admin token late\n`);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -30,6 +30,7 @@ let pool: OwnPool;
 let lake: WrittenLake;
 const days: OldDay[] = [];
 const by = { actor: 'test' };
+const never = new AbortController().signal;
 
 beforeAll(async () => {
   test = await createTestApp();
@@ -254,3 +255,22 @@ it.each([false, true])(
     );
   },
 );
+
+it('an erasure ends if the log of a table is deleted under it, and the lake starts over', async () => {
+  const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const person = await newPerson();
+  await visit(person);
+  const writer = lake.writer(pool);
+  await writeAll(writer, pool, organisationId);
+  await erase('delete', person);
+  await writer.step(organisationId, never);
+  lake.fault = (call) => {
+    if (/^getFile .*\/interactions\//.test(call))
+      rmSync(join(lake.tableFolder(organisationId, 'interactions'), '_delta_log'), {
+        recursive: true,
+        force: true,
+      });
+  };
+  await writer.erase(organisationId, never);
+  expect(await progressOf(organisationId)).toEqual({ is_removing: true });
+});

@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
 import { compact } from '../../src/lake/table/compact.ts';
@@ -75,6 +76,9 @@ it('reads parts, lists in order, copies files and removes them', async () => {
   for (const path of ['parts/b/2', 'parts/b/1', 'parts/b-c', 'partsother/x'])
     await store.putFile(path, localFile);
   expect(String(await store.readRange('parts/b/1', 2, 5))).toBe('234');
+  const client = new S3Client({ endpoint: server.endpoint, forcePathStyle: true });
+  await client.send(new PutObjectCommand({ Bucket: 'lake-of-tests', Key: 'data/parts/folder/', Body: '' }));
+  client.destroy();
   const found = await listed(store, 'parts');
   expect(found.map(({ path }) => path)).toEqual(['parts/b-c', 'parts/b/1', 'parts/b/2']);
   await store.getFile('parts/b/2', `${localFile}-copy`);

@@ -80,7 +80,12 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     const slots = new LakeSlots(slotPool);
     const suppressions = new Suppressions(config.erasureKeys);
     const isHeld = (organisationId: string) => slots.isHeld(organisationId);
-    const writer = new LakeWriter({ pool, store, parquet, suppressions, isHeld });
+    const startedOver = (organisation_id: string) =>
+      log.warn(
+        { organisation_id },
+        'the files of a lake do not match the database; they are deleted, and everything is copied again',
+      );
+    const writer = new LakeWriter({ pool, store, parquet, suppressions, isHeld, startedOver });
     const keeper = new LakeKeeper({
       pool,
       slots,

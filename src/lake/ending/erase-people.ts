@@ -90,8 +90,11 @@ async function cleanTable(
     if (isOver()) return false;
     const next = firstAfter(reached, table.files);
     // After the fence, no process can commit rows that it read before the people were erased.
-    if (!next && (await table.fence()) === 'committed') break;
-    if (!next || (await cleanFile(parts, organisationId, type, table, next)) === 'conflict') continue;
+    const outcome = next ? await cleanFile(parts, organisationId, type, table, next) : await table.fence();
+    // If the table was removed, each attempt would end in the same conflict.
+    if (outcome === 'conflict' && !(await table.isStored())) throw new TableLost();
+    if (outcome === 'conflict') continue;
+    if (!next) break;
     reached = nameOf(next.path);
     await save(reached);
     // Each rewritten file is a commit, and the next call reads all commits since the last checkpoint.

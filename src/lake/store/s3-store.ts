@@ -83,9 +83,10 @@ export class S3Store {
   async *list(folder: string): AsyncGenerator<{ path: string; modifiedAt: Date }> {
     const { sdk, client } = await this.#connect();
     const asked = { Bucket: this.#bucket, Prefix: `${this.#prefix}${checkedPath(folder)}/` };
+    // Some tools create empty objects that stand for folders.
     for await (const { Contents = [] } of sdk.paginateListObjectsV2({ client }, asked))
       for (const { Key = '', LastModified = new Date() } of Contents)
-        yield { path: Key.slice(this.#prefix.length), modifiedAt: LastModified };
+        if (!Key.endsWith('/')) yield { path: Key.slice(this.#prefix.length), modifiedAt: LastModified };
   }
 
   async remove(path: string): Promise<void> {

@@ -154,10 +154,10 @@ export class DeltaTable {
 
   /**
    * Commits a change on top of the last version that was read. On a conflict, the table moves to the version that another
-   * process committed. The added files are deleted, because no version refers to them, and the caller starts over from
-   * `positionOf`. It is also a conflict if `isStored` returns false: an entry in a deleted table's folder would never be
-   * removed, and later versions that were vacuumed would look like versions that nobody has committed. If this method throws, the change may or may not have been committed. In that case the files are
-   * kept, and the caller also starts over.
+   * process committed. The added files are deleted, because no version refers to them, and the caller starts over. It is
+   * also a conflict if `isStored` returns false: an entry in a deleted table's folder would never be removed, and versions
+   * that were vacuumed would look like versions that nobody has committed. If this method throws, the change may or may not
+   * have been committed. In that case the files are kept, and the caller also starts over.
    */
   async commit(change: Change): Promise<'committed' | 'conflict'> {
     const outcome = await this.#tryToCommit(change);
@@ -224,14 +224,10 @@ export class DeltaTable {
 
   /**
    * Commits an empty version, unless another process has committed since the last read. After this commit, no writer can
-   * commit files that it prepared for an earlier version. Throws if the table was removed.
+   * commit files that it prepared for an earlier version.
    */
-  async fence(): Promise<'committed' | 'conflict'> {
-    const outcome = await this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
-    // Another attempt would end in the same conflict.
-    if (outcome === 'conflict' && !(await this.isStored()))
-      throw new Error('a table of the lake was removed while people were erased from it');
-    return outcome;
+  fence(): Promise<'committed' | 'conflict'> {
+    return this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
   }
 
   /**

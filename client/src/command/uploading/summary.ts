@@ -84,7 +84,9 @@ function placeOf({ path, line }: Place, hasPath: boolean): string {
 
 function repeatedOf(repeated: readonly Repeated[], hasPath: boolean): string {
   const shown = repeated.slice(0, shownMax).map(({ path, lines }) => {
-    const listed = `${unitOf(path)}s ${lines.slice(0, -1).join(', ')} and ${lines.at(-1)}`;
+    const named = lines.length > shownMax ? lines.slice(0, shownMax) : lines.slice(0, -1);
+    const last = lines.length > shownMax ? `${lines.length - shownMax} more` : lines.at(-1);
+    const listed = `${unitOf(path)}s ${named.join(', ')} and ${last}`;
     return hasPath ? `${path} ${listed}` : listed;
   });
   return `${shown.join('; ')}${repeated.length > shownMax ? '; and more' : ''}`;
