@@ -55,7 +55,12 @@ export default defineConfig({
         // These tests start no servers, so many files can share a process.
         test: {
           name: 'pure',
-          include: ['src/**/*.test.ts', 'client/test/files/*.test.ts', 'console/test/*.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'faults/**/*.test.ts',
+            'client/test/files/*.test.ts',
+            'console/test/*.test.ts',
+          ],
           isolate: false,
           maxWorkers: Number(process.env.TEST_WORKERS ?? 2),
         },

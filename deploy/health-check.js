@@ -3,7 +3,8 @@
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 
-const { PORT = '8080', TLS_CERT_FILE } = process.env;
+// As in the service, an empty setting counts as unset.
+const [PORT, TLS_CERT_FILE] = [process.env.PORT?.trim() || '8080', process.env.TLS_CERT_FILE?.trim()];
 const [path = '/health/live'] = process.argv.slice(2);
 const options = {
   host: '127.0.0.1',

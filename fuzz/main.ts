@@ -1,5 +1,5 @@
 import { helpText, type Options, type Run, readOptions, UsageError } from './options.ts';
-import { installSchemathesis, runSchemathesis, writeSettings } from './schemathesis.ts';
+import { findSchemathesis, runSchemathesis, writeSettings } from './schemathesis.ts';
 import { seed } from './seed.ts';
 import { isBuilt, startTarget, type Target } from './target.ts';
 
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
   if (!options) return console.log(helpText());
   if (!isBuilt()) throw new UsageError('there is no dist/main.js; run npm run build');
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => brokenOff.abort());
-  const program = await installSchemathesis();
+  const program = findSchemathesis();
   const failures: string[] = [];
   for (let round = 0; round < options.rounds; round++)
     failures.push(...(await fuzz(program, options, options.seed + round)));

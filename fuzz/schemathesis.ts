@@ -2,16 +2,11 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installPythonTools } from '../scripts/install-once.ts';
+import { needTool } from '../scripts/tools.ts';
 import type { Seed } from './seed.ts';
 import { adminToken, type Target } from './target.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-
-/** Installs Schemathesis unless this version is already installed, and returns the program's path. */
-export async function installSchemathesis(): Promise<string> {
-  return join(await installPythonTools('schemathesis', here('requirements.txt')), 'schemathesis');
-}
 
 /** Writes the settings from schemathesis.toml, and adds the existing ids from which Schemathesis can choose. */
 export function writeSettings({ folder }: Target, { keys, ids, ownIds, slugs }: Seed): string {
@@ -46,6 +41,9 @@ export function writeSettings({ folder }: Target, { keys, ids, ownIds, slugs }: 
 function bind(parameter: string, dictionary: string): string {
   return `"${parameter}" = { dictionary = "${dictionary}", probability = 0.5 }\n`;
 }
+
+/** Returns the path of the program, or fails if it is not installed. */
+export const findSchemathesis = () => join(needTool('Schemathesis'), 'schemathesis');
 
 /** Runs Schemathesis, and returns true if it found nothing. */
 export function runSchemathesis(

@@ -17,6 +17,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { embeddedBinaries, startLocalPostgres } from '../src/cli/database/local-postgres.ts';
+import { disposable } from '../test/support/disposable.ts';
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const startTimeoutMs = 120_000;
@@ -49,7 +50,7 @@ const unlimited = {
 export async function startTarget(): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), 'intake-fuzz-'));
   chmodSync(folder, 0o755);
-  const postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
+  const postgres = await startLocalPostgres(folder, embeddedBinaries(), disposable);
   const stopPostgres = async () => {
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -6,6 +6,7 @@ import apiReference from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
 import { adminOperations } from '../src/http/admin/operations.ts';
 import { operations } from '../src/http/operations.ts';
+import { commitOfBuild } from './build-commit.ts';
 import { describeAdminApi } from './description/admin.ts';
 import { describeApi } from './description/openapi.ts';
 
@@ -21,9 +22,12 @@ copyFileSync(
   `${folder}scalar.LICENSE`,
 );
 const descriptions = { public: describeApi(operations), admin: describeAdminApi(adminOperations) };
+const commit = commitOfBuild();
 for (const [api, description] of Object.entries(descriptions)) {
+  const info = description.info as { title: string; summary: string; version: string };
+  const { title, summary } = info;
+  if (commit) info.version += `+${commit}`;
   write(`${api}.json`, Buffer.from(JSON.stringify(description)));
-  const { title, summary } = description.info as { title: string; summary: string };
   write(`${api}.html`, Buffer.from(pageOf(`${title} API reference`, summary)));
 }
 

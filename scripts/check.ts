@@ -1,18 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { addCounts, type Counts, countTests } from './count-tests.ts';
 
 /**
  * Runs `npm run check` or, with --all, `npm run check:all`. It runs one row of stages after another until a stage fails, and
- * prints the duration of each stage and the slowest test files.
+ * prints the duration and the CPU time of each stage, the slowest test files, and how many tests passed.
  */
 
 interface Stage {
   readonly name: string;
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The test files that the stage runs, if it runs any. */
+  readonly files?: readonly string[];
 }
 
 const all = process.argv.includes('--all');
@@ -24,7 +27,7 @@ const reports = mkdtempSync(join(tmpdir(), 'intake-check-'));
  */
 function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[] {
   const files = globSync(
-    ['src', 'test', 'client/test', 'console/test'].map((folder) => `${folder}/**/*.test.ts`),
+    ['src', 'test', 'faults', 'client/test', 'console/test'].map((folder) => `${folder}/**/*.test.ts`),
   );
   return files.filter((file) => {
     const tags = readFileSync(file, 'utf8').matchAll(/^\/\/ @module-tag (\S+)$/gm);
@@ -32,11 +35,15 @@ function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[]
   });
 }
 
+const readJson = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
+
 const npm = (script: string): Stage => ({ name: script, command: ['npm', 'run', '--silent', script] });
 
+const reportOf = (stage: string) => join(reports, `${stage}.json`);
+
 function tests(name: string, files: readonly string[], env: Record<string, string> = {}): Stage {
-  const TEST_RESULTS = join(reports, `${name}.json`);
-  return { name, command: ['npx', 'vitest', 'run', ...files], env: { ...env, TEST_RESULTS } };
+  const command = ['npx', 'vitest', 'run', ...files];
+  return { name, command, files, env: { ...env, TEST_RESULTS: reportOf(name) } };
 }
 
 const full = filesTagged((tags) => tags.has('full'));
@@ -107,15 +114,32 @@ const others: readonly Lane[][] = [
 
 const failed: string[] = [];
 const took: (readonly [seconds: number, what: string])[] = [];
+const counted: Counts[] = [];
 
-async function passes({ name, command, env }: Stage): Promise<boolean> {
+/** Bash knows the CPU time of the processes that it waited for, and of those that they waited for. Node does not. */
+const measured = '"$@"; code=$?; times > "$CPU_TIMES"; exit $code';
+
+async function passes({ name, command, env, files }: Stage): Promise<boolean> {
   console.log(`\n== ${name}`);
   const beganMs = performance.now();
-  const [program = '', ...args] = command;
-  const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, ...env } });
+  const CPU_TIMES = join(reports, `${name.replace(':', '-')}.times`);
+  const child = spawn('bash', ['-c', measured, 'bash', ...command], {
+    stdio: 'inherit',
+    env: { ...process.env, ...env, CPU_TIMES },
+  });
   const [code] = await once(child, 'exit');
-  took.push([(performance.now() - beganMs) / 1_000, name]);
-  return code === 0;
+  const seconds = (performance.now() - beganMs) / 1_000;
+  took.push([seconds, `${name} (${cpuSeconds(CPU_TIMES).toFixed(0)} s of CPU)`]);
+  const report = files && existsSync(reportOf(name)) ? readJson(reportOf(name)) : undefined;
+  const counts = countTests({ passed: code === 0, ...(files && { files }), ...(report && { report }) });
+  counted.push(counts);
+  return counts.failed === 0;
+}
+
+/** Reads what `times` in Bash prints: user and system time of the shell, and below of its children. */
+function cpuSeconds(file: string): number {
+  const times = existsSync(file) ? readFileSync(file, 'utf8').matchAll(/(\d+)m([\d.]+)s/g) : [];
+  return [...times].reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds), 0);
 }
 
 async function runLane(lane: Lane): Promise<void> {
@@ -141,7 +165,7 @@ interface FileResult {
 /** Returns the test files that ran, each with its stage. */
 function testedFiles(): (FileResult & { readonly file: string })[] {
   return globSync('*.json', { cwd: reports }).flatMap((report) => {
-    const results: FileResult[] = JSON.parse(readFileSync(join(reports, report), 'utf8')).testResults;
+    const results: FileResult[] = readJson(join(reports, report)).testResults;
     const stage = report.replace('.json', '');
     return results.map((result) => ({ ...result, file: `${relative('', result.name)} (${stage})` }));
   });
@@ -179,3 +203,6 @@ if (failed.length > 0) {
   console.error(`\nFAILED: ${failed.join(', ')}`);
   process.exitCode = 1;
 }
+// This must be the last line, because those who start the checks read the counts there.
+const { passed, failed: failures, skipped } = addCounts(counted);
+console.log(`\n${passed} passed, ${failures} failed, ${skipped} skipped`);

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError, type Environment, readConfig } from './config.ts';
+import { settings } from './settings.ts';
 
 const awayUrl = 'postgres://intake:hush@127.0.0.1:1/intake';
 const missingFile = '/nonexistent/tls.pem';
@@ -66,6 +67,25 @@ it.each(wrong)('$what: the message names each setting and the expected value', (
   const problems = problemsOf(env);
   for (const line of named) expect(problems).toMatch(line);
   expect(problems, 'no password').not.toContain('hush');
+});
+
+const others = Object.values(settings).flatMap(([name]) => (name === 'DATABASE_URL' ? [] : [name]));
+it.each(['', ' '])('every setting, and what nearly is one, counts as unset if it is %j', (empty) => {
+  const unset = readConfig({ DATABASE_URL: awayUrl });
+  for (const name of [...others, 'ADMIN_TOKEN', 'ERASURE_KEY'])
+    expect(readConfig({ DATABASE_URL: awayUrl, [name]: empty }), name).toEqual(unset);
+  expect(problemsOf({ DATABASE_URL: empty })).toMatch(/DATABASE_URL is missing/);
+});
+
+it('a setting that is empty leaves the fallback of dev in place', () => {
+  const fallbacks = { LOG_LEVEL: 'warn', ERASURE_KEYS: 'k'.repeat(32) };
+  const read = readConfig({ DATABASE_URL: awayUrl, LOG_LEVEL: '', ERASURE_KEYS: '' }, fallbacks);
+  expect([read.logLevel, read.erasureKeys]).toEqual(['warn', ['k'.repeat(32)]]);
+});
+
+it('an erasure key that is too short is refused', () => {
+  const tooShort = { DATABASE_URL: awayUrl, ERASURE_KEYS: `${'k'.repeat(32)},` };
+  expect(problemsOf(tooShort)).toMatch(/ERASURE_KEYS .*openssl rand/);
 });
 
 it.each(['0.0.0.0', '::', '192.0.2.1'])('39: listening on %s without encryption is refused', (HOST) => {

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
@@ -75,7 +75,7 @@ export function isLoopback(host: string): boolean {
  * that are not set.
  */
 export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
-  const env: Environment = { ...fallbacks, ...process.env, ...given };
+  const env: Environment = { ...fallbacks, ...withoutEmpty(process.env), ...withoutEmpty(given) };
   const problems: string[] = [];
   const warnings: string[] = [];
   const numbers = Object.entries<Setting>(settings).flatMap(([name, setting]) =>
@@ -107,17 +107,23 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   return Object.freeze(config);
 }
 
+/** An empty variable counts as unset, because Compose and units cannot leave one out, only leave it empty. */
+function withoutEmpty(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()));
+}
+
 /**
  * Reads the settings for a command that does not serve requests. In an emergency, such a command must not fail because of
  * an invalid setting that only the server needs.
  */
 export function readDatabaseConfig(): DatabaseConfig {
   const problems: string[] = [];
+  const env = withoutEmpty(process.env);
   const config = {
-    databaseUrl: readDatabaseUrl('DATABASE_URL', process.env, problems, []),
-    databasePooler: readChoice(process.env, settings.databasePooler, problems) === 'on',
-    databaseConnectionsMax: readWholeNumber(process.env, settings.databaseConnectionsMax, problems),
-    databaseTimeoutMs: readWholeNumber(process.env, settings.databaseTimeoutMs, problems),
+    databaseUrl: readDatabaseUrl('DATABASE_URL', env, problems, []),
+    databasePooler: readChoice(env, settings.databasePooler, problems) === 'on',
+    databaseConnectionsMax: readWholeNumber(env, settings.databaseConnectionsMax, problems),
+    databaseTimeoutMs: readWholeNumber(env, settings.databaseTimeoutMs, problems),
   };
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
@@ -268,7 +274,7 @@ function readRedisUrl(value: string | undefined, problems: string[]): string | n
 }
 
 function readErasureKeys(value: string | undefined, problems: string[]): string[] {
-  const keys = value?.split(',').map((key) => key.trim()) ?? [];
+  const keys = value?.trim() ? value.split(',').map((key) => key.trim()) : [];
   if (keys.some((key) => key.length < 32))
     problems.push(
       'ERASURE_KEYS has a key of fewer than 32 characters; make one with: openssl rand -base64 32',
@@ -381,7 +387,12 @@ function readTrustedProxy(value: string | undefined, problems: string[]): string
   return given;
 }
 
-/** Returns this program's version. The relative path is the same from `src/` and from `dist/`. */
+/**
+ * Returns the package's version and, in a build, the commit. The path of package.json is the same from `src/` and from
+ * `dist/`.
+ */
 export function version(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const commit = existsSync(new URL('commit', import.meta.url)) ? read('commit') : '';
+  return JSON.parse(read('../package.json')).version + (commit && `+${commit}`);
 }

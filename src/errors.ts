@@ -1,5 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import { limits } from './limits.ts';
+
+// An import of node:http as a module also loads its HTTP client, which takes a third of a command's start.
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 type Row = readonly [status: number, problem: string, remedy: string];
 
@@ -139,10 +141,20 @@ const onPublicApi = {
     'The erasure is still being carried out',
     'wait until its state is swept and its lake is not pending, and send the request again',
   ],
+  too_many_erasures: [
+    409,
+    `The organisation has ${limits.openErasureIdsMax.toLocaleString('en')} ids in erasures that are still being carried out`,
+    'wait for the number of seconds in Retry-After and send the request again, until earlier erasures are swept',
+  ],
   access_request_not_found: [404, 'There is no access request with this id', 'check the id'],
   access_request_expired: [
     404,
     'The records of this access request were deleted after 7 days',
+    'request them again',
+  ],
+  access_request_cancelled: [
+    404,
+    'The access request was cancelled, and its records are deleted',
     'request them again',
   ],
   access_request_not_done: [
@@ -153,7 +165,7 @@ const onPublicApi = {
   too_many_access_requests: [
     409,
     'The organisation has too many unfinished access requests, or they have collected too many records',
-    'wait until some are done or have expired',
+    'wait until some are done or have expired, or cancel some',
   ],
   report_off: [
     409,
@@ -199,6 +211,26 @@ const onPublicApi = {
     501,
     'This service has no keys for erasing people',
     'the operator has to set ERASURE_KEYS',
+  ],
+  clock_differs: [
+    503,
+    'The clock of this process differs from the clock of the database',
+    'the operator has to correct the one that is wrong',
+  ],
+  database_unsafe: [
+    503,
+    'PostgreSQL may lose data that it has confirmed',
+    'the operator has to turn on the settings shown in message',
+  ],
+  out_of_descriptors: [
+    503,
+    'This process has no file descriptor left, so it drops new connections',
+    'the operator has to raise its limit of open files (LimitNOFILE, ulimit -n), or start more processes',
+  ],
+  erasure_key_missing: [
+    503,
+    'This process lacks a key that ids of erased people were hashed with',
+    'the operator has to add the key with the fingerprint shown in message to ERASURE_KEYS of this process',
   ],
   lake_not_configured: [
     501,
@@ -253,7 +285,26 @@ const onConsole = {
     'use a token that intake-server tokens issue has printed; it begins with intake_admin_',
   ],
   browser_key: [403, 'This key is for web pages and may only record interactions', 'use another key'],
-  other_page: [403, 'The request came from another page', 'use the console'],
+  other_page: [
+    403,
+    'The request came from another page',
+    'use the console; behind a proxy, its operator has to forward Host and X-Forwarded-Proto',
+  ],
+  two_sessions: [
+    400,
+    'The browser has sent two sessions, and one of them may be forged',
+    'delete the cookies of this site, then sign in again',
+  ],
+  other_session: [
+    409,
+    'This browser has signed in with another key or token since this page was opened',
+    'reload the page',
+  ],
+  other_organisation: [
+    409,
+    'This browser is signed in to another organisation',
+    'the link replaces that session only if you agree',
+  ],
 } as const satisfies Record<string, Row>;
 
 const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi, ...onConsole };
@@ -321,7 +372,8 @@ export class RequestError extends Error {
     this.status = status;
     this.permission = options.permission;
     this.details = options.details;
-    this.headers = { ...((status === 429 || status >= 500) && retryAfter), ...options.headers };
+    const isPassing = status === 429 || status >= 500 || code === 'too_many_erasures';
+    this.headers = { ...(isPassing && retryAfter), ...options.headers };
   }
 
   /**
@@ -340,7 +392,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The `Retry-After` header that is sent with status 429 and with server errors. */
+/** The `Retry-After` header that is sent with status 429, with server errors and with `too_many_erasures`. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 
 /** Rounds up to whole seconds for `Retry-After`, whose minimum is one second. */

@@ -16,14 +16,21 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   console: () => import('./cli/console.ts'),
   top: () => import('./cli/top.ts'),
   audit: () => import('./cli/audit.ts'),
-  erasures: () => import('./cli/erasures.ts'),
+  erasures: () => import('./cli/restoring/erasures.ts'),
+  'backup-log': () => import('./cli/restoring/backup-log.ts'),
   plan: () => import('./cli/plan.ts'),
-  'after-restore': () => import('./cli/after-restore.ts'),
+  'after-restore': () => import('./cli/restoring/after-restore.ts'),
   distribute: () => import('./cli/cluster/distribute.ts'),
   cluster: () => import('./cli/cluster/cluster.ts'),
 };
 
 const [name = 'help', ...args] = process.argv.slice(2);
+// A reader such as `head` may close the pipe early. Like a program that SIGPIPE ends, exit without a message, but not with 0,
+// because the output may have been meant for a backup.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(141);
+});
 try {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (['help', '--help', '-h'].includes(name)) showHelp(args[0]);

@@ -95,7 +95,7 @@ export const settings = {
   erasureKeys: [
     'ERASURE_KEYS',
     text('none'),
-    'Secret keys for hashing the ids of [erased people](organisations.md#erasures-and-access-requests), each with at least 32 characters, separated by commas. New erasures use the first key. Keep all of them forever.',
+    'Secret keys for hashing the ids of [erased people](organisations.md#erasures-and-access-requests), each with at least 32 characters, separated by commas. New erasures use the first key. Append a new key in all processes before you move it to the front, and keep all keys forever.',
   ],
   requestsPerSecondMax: [
     'REQUESTS_PER_SECOND_MAX',

@@ -1,5 +1,16 @@
+import type { Answer, Call } from './call.ts';
 import { errorOf, IntakeError, isAccepted, isObject, NoConnectionError, unexpected } from './errors.ts';
 import { limits } from './limits.ts';
+import {
+  batchesOf,
+  Deadline,
+  final,
+  isForeign,
+  isOfErasures,
+  mayBeStored,
+  mayRetry,
+  retryAfterOf,
+} from './retrying.ts';
 import { wait } from './wait.ts';
 
 export interface IntakeOptions {
@@ -9,43 +20,17 @@ export interface IntakeOptions {
   readonly key: string;
   /** Whether to compress uploads with gzip. Default: true, unless the service is on this machine. */
   readonly compress?: boolean;
-  /** How long to retry a request after a temporary error. Default: 5 minutes. */
+  /**
+   * How long to retry a request after a temporary error. Default: 5 minutes. An erasure that has to wait for earlier ones is
+   * retried 12 times as long.
+   */
   readonly retryForMs?: number;
   /** Called before each wait for a retry. Default: report the first wait for a rate limit with `console.warn`. */
   readonly onRetry?: (error: IntakeError, waitMs: number) => void;
 }
 
-export interface Call {
-  readonly method?: 'GET' | 'POST' | 'DELETE';
-  readonly path: string;
-  readonly query?: object | undefined;
-  readonly body?: string | Uint8Array<ArrayBuffer>;
-  readonly compress?: boolean;
-  readonly headers?: Record<string, string>;
-  /** Lets the request outlive the page if the browser's quota allows it. */
-  readonly keepalive?: boolean;
-  /** Sends the request even while the connection is paused. */
-  readonly urgent?: boolean;
-  /** Returns the response body as a stream if it has this media type. */
-  readonly stream?: string;
-  /**
-   * False if sending the request twice has a different effect from sending it once. Such a request is retried only if the
-   * first attempt certainly had no effect.
-   */
-  readonly repeatable?: boolean;
-  /** Called when an attempt starts. */
-  readonly onAttempt?: (() => void) | undefined;
-  /** If false, the first response is returned, whether it is an error or not. */
-  readonly retry?: boolean;
-  /** The time (ms since 1970) after which the request is not sent again. */
-  readonly resendUntilMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: unknown;
+export interface Signal {
+  readonly signal?: AbortSignal;
 }
 
 /** A response whose body is read as it arrives. */
@@ -62,7 +47,7 @@ export class Connection {
   readonly retryForMs: number;
   readonly #key: string;
   readonly #onRetry: NonNullable<IntakeOptions['onRetry']>;
-  /** The end of the current pause. A 429 or 503 pauses all requests on this connection. */
+  /** The end of the current pause on the monotonic clock. A 429 or 503 pauses all requests on this connection. */
   #pausedUntilMs = 0;
   #hurry = new AbortController();
 
@@ -82,7 +67,7 @@ export class Connection {
 
   /** Returns the response body. Throws an IntakeError, or the signal's reason. */
   async request<T>(call: Call): Promise<T> {
-    return (await this.#exchange(call)).body as T;
+    return (await this.exchange(call)).body as T;
   }
 
   /** Returns the response's lines as a byte stream. */
@@ -92,7 +77,7 @@ export class Connection {
 
   /** Returns a response that has this media type as a byte stream. */
   async stream(mediaType: string, call: Call): Promise<Streamed> {
-    const { status, headers, body } = await this.#exchange({ ...call, stream: mediaType });
+    const { status, headers, body } = await this.exchange({ ...call, stream: mediaType });
     if (body instanceof ReadableStream) return { status, headers, body };
     throw unexpected(`The answer is not a stream of ${mediaType}`);
   }
@@ -105,33 +90,45 @@ export class Connection {
     waits.abort();
   }
 
-  async #exchange(call: Call): Promise<Answer> {
+  /** Returns the response. Throws an IntakeError, or the signal's reason. */
+  async exchange(call: Call): Promise<Answer> {
     const body = call.body !== undefined && call.compress ? await gzip(call.body) : call.body;
-    let failingSinceMs: number | undefined;
+    const deadline = new Deadline(this.retryForMs, call);
+    const isStoring = call.isStoring ?? (call.method ?? 'GET') !== 'GET';
+    let isUnknown = call.isSentBefore ?? false;
+    let isOpen = false;
     let isHurried = call.urgent ?? false;
+    let foreignAnswers = 0;
     for (let attempt = 0; ; attempt++) {
       if (!isHurried) await this.#pause(call.signal);
       // Other scripts on the page may have used up the browser's keepalive quota, so only every other attempt uses
       // keepalive.
       const keepalive = call.keepalive === true && (isHurried || attempt % 2 === 0);
+      call.signal?.throwIfAborted();
+      if (!isOpen) call.onOpen?.(1);
+      isOpen = true;
       const outcome = await this.#attempt({ ...call, keepalive }, body);
-      const error = outcome instanceof IntakeError ? outcome : errorIn(outcome);
+      const error = outcome instanceof IntakeError ? outcome : errorIn(outcome, call.isAnswer);
       if (error === undefined) return outcome as Answer;
-      failingSinceMs ??= Date.now();
+      isUnknown ||= isStoring && mayBeStored(outcome, error);
+      isOpen = isUnknown;
+      if (!isOpen) call.onOpen?.(-1);
+      const isOther = isStoring && isForeign(outcome, error);
+      if (isOther) foreignAnswers++;
       const retryAfterMs = outcome instanceof IntakeError ? 0 : retryAfterOf(outcome);
       const backoffMs = Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** attempt);
       const waitMs = retryAfterMs + Math.random() * backoffMs;
-      const nextMs = Date.now() + waitMs;
-      const outOfTime =
-        nextMs - failingSinceMs > this.retryForMs || nextMs > (call.resendUntilMs ?? Infinity);
-      if (outOfTime || call.retry === false || !mayRetry(error, call.repeatable ?? true)) {
+      const mayWait = deadline.allows(waitMs, error) && foreignAnswers < limits.foreignAnswersMax;
+      const repeatable = call.repeatable ?? true;
+      const isPassing = (isOther && repeatable) || mayRetry(error, repeatable);
+      if (!mayWait || call.retry === false || !isPassing) {
         // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
-        if (batchesOf(outcome)) return outcome as Answer;
-        throw withoutPath(this.origin, error);
+        if (batchesOf(outcome) && error.code !== 'unexpected_answer')
+          return { ...(outcome as Answer), isUnknown };
+        throw final(withoutPath(this.origin, error), call, isStoring && isUnknown);
       }
-      if (error.status === 429 || error.status === 503) {
-        this.#pausedUntilMs = Math.max(this.#pausedUntilMs, Date.now() + retryAfterMs);
-      }
+      if (error.status === 429 || error.status === 503)
+        this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + retryAfterMs);
       this.#onRetry(error, waitMs);
       const { signal: early } = this.#hurry;
       await wait(waitMs, call.signal, early);
@@ -140,9 +137,8 @@ export class Connection {
   }
 
   async #pause(signal?: AbortSignal): Promise<void> {
-    for (let ms = this.#pausedUntilMs - Date.now(); ms > 0; ms = this.#pausedUntilMs - Date.now()) {
-      await wait(ms, signal, this.#hurry.signal);
-    }
+    const leftMs = () => this.#pausedUntilMs - performance.now();
+    for (let ms = leftMs(); ms > 0; ms = leftMs()) await wait(ms, signal, this.#hurry.signal);
   }
 
   /** Makes one attempt. Returns an error if there was no response, and throws if the caller aborted the request. */
@@ -151,7 +147,6 @@ export class Connection {
     body: string | Uint8Array<ArrayBuffer> | undefined,
   ): Promise<Answer | IntakeError> {
     call.signal?.throwIfAborted();
-    call.onAttempt?.();
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(new Error('no answer in time')), limits.attemptTimeoutMs);
     try {
@@ -188,69 +183,43 @@ export class Connection {
 }
 
 /**
- * Returns a callback that reports the first rate-limit wait. Nothing fails, but the user should know why the upload is slow.
+ * Returns a callback that reports the first wait for a limit. Nothing fails, but the user should know why it takes so long.
  */
 export function onFirstLimit(report: (message: string) => void): NonNullable<IntakeOptions['onRetry']> {
-  let isReported = false;
-  return ({ status }) => {
-    if (status !== 429 || isReported) return;
-    isReported = true;
-    report(limitNotice);
+  const reported = new Set<string>();
+  return (error) => {
+    const notice = isOfErasures(error) ? erasuresNotice : error.status === 429 ? limitNotice : undefined;
+    if (notice === undefined || reported.has(notice)) return;
+    reported.add(notice);
+    report(notice);
   };
 }
 
-/** This message contains no text from the response, because a terminal might interpret such text as commands. */
+/** These messages contain no text from the response, because a terminal might interpret such text as commands. */
 const limitNotice =
   'The service limits how much may be sent in a short time (429), so requests wait and are sent again. Nothing is lost. If this is too slow, ask the operator to raise the limits of your organisation.';
-
-interface Batch {
-  readonly status: number;
-  readonly data: { readonly error: string };
-}
-
-/** Returns the batches in the response to an upload or a replay, no matter which status the response has. */
-function batchesOf(answer: Answer | IntakeError): readonly Batch[] | undefined {
-  if (answer instanceof IntakeError || !isObject(answer.body)) return undefined;
-  const { batches } = answer.body;
-  return Array.isArray(batches) && batches.every(isBatch) ? batches : undefined;
-}
-
-function isBatch(value: unknown): value is Batch {
-  return isObject(value) && isObject(value.data);
-}
+const erasuresNotice =
+  'The service is still carrying out earlier erasures, so the next one waits and is sent again. To see their state: intake erasures.';
 
 /**
  * Returns an error if the response is not final: either it is an error response, or some of the upload's batches were not
  * stored.
  */
-function errorIn(answer: Answer): IntakeError | undefined {
+function errorIn(answer: Answer, isAnswer?: (body: unknown) => boolean): IntakeError | undefined {
   const requestId = answer.headers.get('x-request-id');
   const batches = batchesOf(answer);
+  // If every interaction is invalid, a browser key gets this response, which lists a reason for each interaction.
+  const isInvalid = answer.status === 400 && isAccepted(answer.body);
+  const isSuccess = answer.status >= 200 && answer.status < 300;
+  if (isAnswer && (batches || isInvalid || isSuccess) && !isAnswer(answer.body))
+    return unexpected(`The answer with status ${answer.status} does not match the request`, answer.status);
   if (batches) {
     const unstored = batches.find(({ status }) => status === 500);
     return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
   }
-  // If every interaction is invalid, a browser key gets this response, which lists a reason for each interaction.
-  const isInvalid = answer.status === 400 && isAccepted(answer.body);
   // A proxy may answer 200 with its own HTML page.
-  const isGood = isInvalid || (answer.status >= 200 && answer.status < 300 && isObject(answer.body));
+  const isGood = isInvalid || (isSuccess && isObject(answer.body));
   return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
-}
-
-const passing = new Set([408, 429, 500, 502, 503, 504]);
-
-function mayRetry({ code, status, details }: IntakeError, repeatable: boolean): boolean {
-  // A retry would use the same wrong key, and each attempt prolongs the wait.
-  if (code === 'too_many_failed_keys') return false;
-  // The request exceeds the limit on its own, so waiting does not help.
-  if (details.some((detail) => detail.code === 'too_many_records')) return false;
-  if (status === 429 || (status === 503 && code !== 'unexpected_answer')) return true;
-  return repeatable && (status === null || passing.has(status));
-}
-
-function retryAfterOf({ headers }: Answer): number {
-  const seconds = Number(headers.get('retry-after'));
-  return seconds > 0 ? seconds * 1000 : 0;
 }
 
 function queryOf(query: object = {}): string {

@@ -10,6 +10,9 @@ export type Erasure = components['schemas']['Erasure'];
  */
 export type RequestedErasure = Erasure & { readonly unknown_customer_ids: readonly string[] };
 
+/** What an erasure would change or delete, and which of its customer ids are not stored. */
+export type CountedErasure = components['schemas']['CountedErasure'];
+
 export type AccessRequest = components['schemas']['AccessRequest'];
 
 /** The people to erase (any number of ids), or whose data to collect. */
@@ -103,4 +106,12 @@ export function requestedErasure(answer: Record<string, unknown>): RequestedEras
   const areIds = Array.isArray(unknown) && unknown.every((id) => typeof id === 'string');
   if (isErasure(answer) && areIds) return answer as unknown as RequestedErasure;
   throw unexpected('The answer to the erasure has an unexpected form');
+}
+
+export function countedErasure(answer: Record<string, unknown>): CountedErasure {
+  const { rows, complete, unknown_customer_ids: unknown } = answer;
+  const hasCounts = isObject(rows) && Object.values(rows).every(Number.isSafeInteger);
+  if (hasCounts && typeof complete === 'boolean' && Array.isArray(unknown))
+    return answer as unknown as CountedErasure;
+  throw unexpected('The answer to the dry run has an unexpected form');
 }

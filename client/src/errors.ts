@@ -4,14 +4,15 @@ type ServiceError = components['schemas']['Error'];
 
 /**
  * The service's error codes, and the client's own codes: no response, a response that is not from Intake, a closed client,
- * and a replay that waited too long for another replay.
+ * a replay that waited too long for another replay, and a lake that is empty or still being copied.
  */
 export type ErrorCode =
   | ServiceError['code']
   | 'connection_failed'
   | 'unexpected_answer'
   | 'closed'
-  | 'replay_running';
+  | 'replay_running'
+  | 'lake_incomplete';
 
 /** A request that failed as a whole. Use `code` in programs; `message` is for people. */
 export class IntakeError extends Error {
@@ -25,6 +26,10 @@ export class IntakeError extends Error {
   readonly permission: string | undefined;
   /** With `invalid_request`: each invalid field or parameter. */
   readonly details: readonly components['schemas']['ErrorDetail'][];
+  /** `unknown` if the request may have been carried out, because an attempt to send it had no certain answer. */
+  readonly outcome: 'failed' | 'unknown';
+  /** The keys of the requests whose outcome is unknown. `intake.requests.list({ idempotency_key })` finds what is stored. */
+  readonly idempotencyKeys: readonly string[];
 
   constructor(
     code: ErrorCode,
@@ -32,8 +37,11 @@ export class IntakeError extends Error {
     status: number | null = null,
     requestId: string | null = null,
     body: Partial<ServiceError> = {},
+    unknownKeys?: readonly string[],
   ) {
     super(message);
+    this.outcome = unknownKeys ? 'unknown' : 'failed';
+    this.idempotencyKeys = unknownKeys ?? [];
     this.code = code;
     this.status = status;
     this.requestId = requestId;
@@ -53,8 +61,8 @@ export function errorOf(status: number, requestId: string | null, body: unknown)
  * Creates the error for a response that Intake never sends. Either the address is wrong, or something in between, such as a
  * proxy, changes the responses.
  */
-export function unexpected(what: string): IntakeError {
-  return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`);
+export function unexpected(what: string, status: number | null = null): IntakeError {
+  return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`, status);
 }
 
 /** No connection was made, so the service has not received the request. */
@@ -80,9 +88,48 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof IntakeError && refusals.has(error.code);
 }
 
-/** Returns whether the failed attempt certainly stored nothing. */
-export function isUnstored(error: unknown): boolean {
-  return isRefusal(error) || error instanceof NoConnectionError;
+/** The codes with which Intake answers 503. It sends them before it stores anything. */
+const unavailable: ReadonlySet<ErrorCode> = new Set([
+  'database_unavailable',
+  'schema_behind',
+  'schema_ahead',
+  'stalled',
+  'overloaded',
+  'shutting_down',
+  'erasure_key_missing',
+]);
+
+/** Returns whether the failed attempt certainly stored nothing. Only Intake's own answer, or no connection, proves this. */
+export function isUnstored(error: IntakeError): boolean {
+  const { code, status } = error;
+  if (status === null) return error instanceof NoConnectionError;
+  if (code === 'unexpected_answer' || code === 'idempotency_key_reused') return false;
+  return status < 500 || status === 501 || unavailable.has(code);
+}
+
+/**
+ * Returns the error with an unknown outcome. `keys` are the Idempotency-Keys of the requests that may be stored. A single
+ * interaction has no receipt.
+ */
+export function unknownOutcome(error: IntakeError, keys: readonly string[], hasReceipt = true): IntakeError {
+  const { code, status, requestId, permission, details } = error;
+  const said = error.message
+    .replace(/ Nothing was stored\.$/, '')
+    .replace(/ The outcome is unknown: .*$/s, '');
+  const [first] = keys;
+  const more = keys.length > 1 ? `, and for ${keys.length - 1} more in idempotencyKeys` : '';
+  const where =
+    hasReceipt && first !== undefined
+      ? `GET /v1/requests?idempotency_key=${encodeURIComponent(first)} shows whether it is stored${more}`
+      : 'check whether it is there before you send it again';
+  return new IntakeError(
+    code,
+    `${said} The outcome is unknown: the request may be stored. ${where.replace(/^c/, 'C')}.`,
+    status,
+    requestId,
+    { ...(permission !== undefined && { permission }), details: [...details] },
+    keys,
+  );
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -104,10 +151,13 @@ function isServiceError(body: unknown): body is ServiceError {
 }
 
 /**
- * Returns whether the request is too large for this service, whose operator may have set lower limits than the API
- * description states.
+ * Returns whether the request has to be split, because it is too large for this service, whose operator may have set lower
+ * limits than the API description states. A request that may be stored is never split: its parts would be stored again.
  */
-export function isTooLarge(error: unknown): boolean {
-  if (!(error instanceof IntakeError)) return false;
+export function mustSplit(error: unknown): error is IntakeError {
+  return error instanceof IntakeError && error.outcome === 'failed' && isTooLarge(error);
+}
+
+export function isTooLarge(error: IntakeError): boolean {
   return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
 }

@@ -1,5 +1,6 @@
 export type { IntakeOptions } from './connection.ts';
-export type { AccessRequest, Erasure, People, RequestedErasure } from './erasure-requests.ts';
+export type { AccessRequest, CountedErasure, Erasure, People, RequestedErasure } from './erasure-requests.ts';
+export type { AccessRequestFilters, AccessRequests, ErasureFilters, Erasures } from './erasures.ts';
 export { type ErrorCode, IntakeError } from './errors.ts';
 export {
   type RecordOf,
@@ -9,8 +10,6 @@ export {
   type UploadType,
 } from './generated/resources.ts';
 export {
-  type AccessRequestFilters,
-  type ErasureFilters,
   Intake,
   type InteractionFilters,
   type RecordFilters,

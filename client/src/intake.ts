@@ -1,17 +1,7 @@
 import { checkedType } from './checked-type.ts';
-import { Connection, type IntakeOptions } from './connection.ts';
-import {
-  type AccessRequest,
-  accessBody,
-  accessRequest,
-  type Erasure,
-  erasureBodies,
-  isAccessRequest,
-  isErasure,
-  type People,
-  type RequestedErasure,
-  requestedErasure,
-} from './erasure-requests.ts';
+import { Connection, type IntakeOptions, type Signal } from './connection.ts';
+import { erasureBodies, type People, type RequestedErasure, requestedErasure } from './erasure-requests.ts';
+import { AccessRequests, Erasures } from './erasures.ts';
 import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
@@ -19,7 +9,6 @@ import type { Interaction, NewInteraction, RecordedInteraction } from './interac
 import { InteractionQueue } from './interactions/interaction-queue.ts';
 import { Lake } from './lake/lake.ts';
 import { type ChangeEvent, type ChangesOptions, readChanges } from './reading/read-changes.ts';
-import { type CollectedRecord, readCollected } from './reading/read-collected.ts';
 import { listIn, readAnswers, readPages } from './reading/read-pages.ts';
 import { readRecords } from './reading/read-records.ts';
 import { haveCounts } from './uploading/send-cuts.ts';
@@ -28,15 +17,9 @@ import { type Records, Upload, type UploadedOf, type UploadOptions } from './upl
 type Schemas = components['schemas'];
 type Query<O extends keyof operations> = NonNullable<operations[O]['parameters']['query']>;
 
-export interface Signal {
-  readonly signal?: AbortSignal;
-}
-
 /** Filters, and the page size as `limit`. All pages are read, whatever the page size. */
 export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
 export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
-export type ErasureFilters = Omit<Query<'list-erasures'>, 'cursor'>;
-export type AccessRequestFilters = Omit<Query<'list-access-requests'>, 'cursor'>;
 export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
 export type ReportFilters = Omit<Query<'report-recommendations'>, 'cursor'>;
 export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
@@ -89,8 +72,9 @@ export class Intake {
   /**
    * Erases people. Once the promise resolves, nobody can read their data, and the service refuses records with their ids.
    * The service then sweeps its tables in the background; `intake.erasures` shows the progress. You can pass any number of
-   * ids; each erasure, sent as one request, covers up to 5,000. If a request fails, earlier erasures stay in effect.
-   * Erasing the same people again has no further effect.
+   * ids; each erasure, sent as one request, covers up to 5,000. If the organisation has too many ids in unfinished erasures,
+   * it waits. If a request fails, earlier erasures stay in effect. Erasing the same people again has no further effect.
+   * `intake.erasures.count` shows first what would be erased.
    */
   async erase(people: People, { signal }: Signal = {}): Promise<RequestedErasure[]> {
     const requested: RequestedErasure[] = [];
@@ -289,93 +273,6 @@ class Reports {
       if (!figures.every(isObject)) throw unexpected('The report has an unexpected form');
       yield page;
     }
-  }
-}
-
-/** Erasures, which never contain a person's id. */
-class Erasures {
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-  }
-
-  /** Lists erasures, newest first. */
-  list({ signal, ...filters }: ErasureFilters & Signal = {}): AsyncIterable<Erasure> {
-    return readPages(this.#connection, '/v1/erasures', 'erasures', filters, signal, isErasure);
-  }
-
-  async get(erasureId: string, { signal }: Signal = {}): Promise<Erasure> {
-    const path = `/v1/erasures/${encodeURIComponent(erasureId)}`;
-    const answer = await this.#connection.request<Erasure>({ path, signal });
-    if (!isErasure(answer)) throw unexpected('The answer to the erasure has an unexpected form');
-    return answer;
-  }
-
-  /** Returns a signed record of what an erasure removed, where and when, and what remains. The erasure must be swept. */
-  async certificate(erasureId: string, { signal }: Signal = {}): Promise<Schemas['ErasureCertificate']> {
-    const path = `/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
-    const answer = await this.#connection.request<Schemas['ErasureCertificate']>({ path, signal });
-    if (!isObject(answer.certificate) || typeof answer.jws !== 'string')
-      throw unexpected('The certificate has an unexpected form');
-    return answer;
-  }
-
-  /** Returns the public keys for verifying certificates, as PEM. */
-  async keys({ signal }: Signal = {}): Promise<readonly { key_id: string; public_key: string }[]> {
-    const { keys } = await this.#connection.request<{ keys: { key_id: string; public_key: string }[] }>({
-      path: '/v1/erasure-keys',
-      signal,
-    });
-    if (!Array.isArray(keys)) throw unexpected('The list of keys has an unexpected form');
-    return keys;
-  }
-
-  /** Makes the service accept a swept erasure's ids again, and returns their number. Erased data stays erased. */
-  async liftSuppression(erasureId: string, { signal }: Signal = {}): Promise<{ lifted: number }> {
-    const path = `/v1/erasures/${encodeURIComponent(erasureId)}/suppression`;
-    const answer = await this.#connection.request<{ lifted: number }>({ method: 'DELETE', path, signal });
-    if (!Number.isSafeInteger(answer.lifted))
-      throw unexpected('The answer to the lift request has an unexpected form');
-    return answer;
-  }
-}
-
-/** Access requests, which collect everything stored about people. */
-class AccessRequests {
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-  }
-
-  /** Requests all data about up to 5,000 people. Prefer one person per request, because records are not split by person. */
-  async request({ customerIds, userIds }: People, { signal }: Signal = {}): Promise<AccessRequest> {
-    const body = JSON.stringify(accessBody({ customerIds, userIds }));
-    const call = { method: 'POST', path: '/v1/access-requests', body, signal } as const;
-    return accessRequest(await this.#connection.request(call));
-  }
-
-  /** Lists access requests, newest first. */
-  list({ signal, ...filters }: AccessRequestFilters & Signal = {}): AsyncIterable<AccessRequest> {
-    return readPages(
-      this.#connection,
-      '/v1/access-requests',
-      'access_requests',
-      filters,
-      signal,
-      isAccessRequest,
-    );
-  }
-
-  async get(accessRequestId: string, { signal }: Signal = {}): Promise<AccessRequest> {
-    const path = `/v1/access-requests/${encodeURIComponent(accessRequestId)}`;
-    return accessRequest(await this.#connection.request({ path, signal }));
-  }
-
-  /** Streams the collected records. They are available once the state is `done`, until they expire. */
-  records(accessRequestId: string, { signal }: Signal = {}): AsyncIterable<CollectedRecord> {
-    return readCollected(this.#connection, accessRequestId, signal);
   }
 }
 

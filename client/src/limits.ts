@@ -22,6 +22,10 @@ export const limits = {
   replayTurnsMax: 6,
   /** A request that has been failing for this long is abandoned. */
   retryForMs: 300_000,
+  /** While earlier erasures are still being carried out, an erasure is retried this many times as long. */
+  erasureRetryFactor: 12,
+  /** How many answers that look like a success but are not from Intake are taken for a passing fault of a proxy. */
+  foreignAnswersMax: 3,
   backoffFirstMs: 500,
   backoffMaxMs: 30_000,
   /**
@@ -56,6 +60,9 @@ export const limits = {
   answerBytesMax: 64 * 1024 * 1024,
   /** The maximum length of a line in a streamed response. The service accepts records of up to 64 KiB. */
   lineCharactersMax: 1024 * 1024,
+  /** How often the holder of a lock touches it, and after how long without a touch another machine removes the lock. */
+  lockTouchedEveryMs: 2_000,
+  lockWatchedForMs: 15_000,
   /** The longest timeout that timers support. Timers with a longer timeout fire immediately. */
   waitMaxMs: 2 ** 31 - 1,
 };

@@ -85,6 +85,25 @@ it('the command writes a file that only its owner can read, and prints no id', a
   expect(again).toEqual({ exitCode: 0, stdout: lines.join('\n'), stderr: 'Records: 3\n' });
 });
 
+it('a request can be cancelled, and its records are gone', async () => {
+  const customerIds = [await storeCustomer()];
+  const [one, other] = [
+    await intake.accessRequests.request({ customerIds }),
+    await intake.accessRequests.request({ customerIds }),
+  ];
+  expect(await intake.accessRequests.cancel(one.access_request_id)).toMatchObject({ state: 'cancelled' });
+  const id = other.access_request_id;
+  expect(await runIntake(place, 'access', '--cancel', id)).toEqual({
+    exitCode: 0,
+    stdout: '',
+    stderr: 'The access request is cancelled.\n',
+  });
+  expect(await intake.accessRequests.get(id)).toMatchObject({ state: 'cancelled' });
+  const { exitCode, stderr } = await runIntake(place, 'access', '--request', id, '--output', 'person.ndjson');
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('was cancelled')]);
+  expect(existsSync(join(place.cwd, 'person.ndjson'))).toBe(false);
+});
+
 it('for a person who is not stored the file is empty, and the command reports it', async () => {
   const args = ['access', '--user', 'nobody', '--customer', randomUUID(), '--output', 'person.ndjson'];
   const { exitCode, stderr } = await runIntake(place, ...args);
@@ -99,6 +118,8 @@ it.each([
   [['jane'], 'Specify the person with --customer or --user.'],
   [['--request', 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], '--request is not the id of an access request.'],
   [['--request', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user', 'x'], 'Use --customer or --user'],
+  [['--cancel', 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], '--cancel is not the id of an access request.'],
+  [['--cancel', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user', 'x'], 'Use --customer or --user'],
 ])('%j is a mistake, and nothing is requested', async (args, message) => {
   const { exitCode, stderr } = await runIntake(place, 'access', ...args, '--output', 'person.ndjson');
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);

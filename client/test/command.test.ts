@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
+import { builtVersion } from '../../test/support/built-version.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { commands } from '../src/command/commands.ts';
 import { Intake } from '../src/index.ts';
@@ -45,10 +46,9 @@ function csvOf(records: readonly object[]): string {
 }
 
 it('prints its version', async () => {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   expect(await runIntake(place, '--version')).toMatchObject({
     exitCode: 0,
-    stdout: `${version}\n`,
+    stdout: `${builtVersion}\n`,
     stderr: '',
   });
 });
@@ -106,6 +106,8 @@ it('login stores address and key only for the user; the environment takes preced
     key_id: key.split('_')[1],
     source: join(place.cwd, 'intake/config.json'),
   });
+  const empty = { ...bare, env: { ...bare.env, INTAKE_URL: '', INTAKE_KEY: '' } };
+  expect((await runIntake(empty, 'whoami')).stdout).toContain(server.url);
   const elsewhere = { ...bare, env: { ...bare.env, INTAKE_URL: 'http://127.0.0.1:9', INTAKE_KEY: key } };
   expect((await runIntake(elsewhere, 'whoami')).stderr).toContain('http://127.0.0.1:9');
   const withAddress = async (INTAKE_URL: string) =>
@@ -244,7 +246,7 @@ it('Ctrl-C ends an upload, which --resume continues; not with another file or ot
   expect(JSON.parse(resumed.stdout).files[0].counts).toMatchObject({ received: 30_000, created: 30_000 });
   writeFileSync(
     journal,
-    `${JSON.stringify({ upload: 'a', service: server.url, bytes: 1, modifiedMs: 1 })}\n`,
+    `${JSON.stringify({ upload: 'a', service: server.url, reading: '', bytes: 1, modifiedMs: 1 })}\n{"done":1}\n`,
   );
   expect((await runIntake(place, 'upload', 'shops.csv', '--resume')).stderr).toContain('has changed');
 });

@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, expect, it } from 'vitest';
-import { installPythonTools } from '../../scripts/install-once.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { needTool } from '../../scripts/tools.ts';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
+import { hasTool } from '../../test/support/has-tool.ts';
 import { newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { startIntake } from './support/run-intake.ts';
@@ -17,14 +17,12 @@ import { startIntake } from './support/run-intake.ts';
 /** This file tests that DuckDB recognises the types in an export, because exports are used for analysis. */
 
 const run = promisify(execFile);
+const it = test.skipIf(!hasTool('DuckDB for Python'));
 let server: SharedServer;
-let python: string;
 
 beforeAll(async () => {
   server = await sharedServer();
-  const requirements = fileURLToPath(new URL('support/duckdb-requirements.txt', import.meta.url));
-  python = join(await installPythonTools('duckdb', requirements), 'python');
-}, 600_000);
+});
 
 /** Runs the queries in one DuckDB process and returns their rows, with all values as text. */
 async function query(...queries: string[]): Promise<(string | null)[][][]> {
@@ -32,7 +30,7 @@ async function query(...queries: string[]): Promise<(string | null)[][][]> {
 duckdb.sql("set timezone = 'UTC'")
 text = lambda rows: [[None if v is None else str(v) for v in row] for row in rows]
 print(json.dumps([text(duckdb.sql(query).fetchall()) for query in sys.argv[1:]]))`;
-  const { stdout } = await run(python, ['-c', program, ...queries]);
+  const { stdout } = await run(join(needTool('DuckDB for Python'), 'python'), ['-c', program, ...queries]);
   return JSON.parse(stdout);
 }
 

@@ -11,7 +11,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { everyPermission } from '../../test/support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
-import { many } from '../../test/support/new-records.ts';
+import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { json, startHostileServer } from './support/hostile-server.ts';
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
@@ -174,7 +174,7 @@ it('asks first, and lists unknown ids, only on a terminal', async () => {
   if (!hasTerminal) return console.info('there is no script: the terminal was not tried');
   const declined = await runInTerminal({ ...place, input: 'y\n' }, 'erase', id, '--delete');
   expect(declined.replaceAll(/\s+/g, ' ')).toContain(
-    'Erase 1 customer? Their transactions and interactions are deleted too. This cannot be undone. Type yes:',
+    'Erase 1 customer? This deletes 1 customer. This cannot be undone. Type yes:',
   );
   expect(declined).toContain('Nothing was erased.');
   expect(await listed()).toEqual([]);
@@ -183,6 +183,51 @@ it('asks first, and lists unknown ids, only on a terminal', async () => {
   expect(shown).toContain('0 of 1 swept, rows changed or deleted: 0');
   expect(shown).toContain(`Customers that are not stored\r\n${stranger}`);
   expect(await storedCustomers()).toBe(0);
+});
+
+it('--dry-run shows what would be erased, also of a list on standard input, and erases nothing', async () => {
+  const [id = '', other = ''] = await storeCustomers(2);
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  const sale = newTransaction(shop.shop_id, { student_id: id });
+  await intake.upload('transactions', [sale, newTransaction(shop.shop_id, { student_id: id })]).finish();
+  const { user_id } = await intake.data.get('customers', id);
+  const view = { interaction_type: 'PAGE_VIEW', item_type: 'SHOP', item_id: shop.shop_id } as const;
+  for (const student_id of [id, other])
+    await intake.record({ ...view, student_id, user_id, event_timestamp: 1_700_000_000 });
+  const dry = await feedIntake(place, `${id}\n${randomUUID()}`, 'erase', '--file', '-', '--dry-run');
+  expect(dry).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(dry.stdout.replaceAll(/\s+/g, ' ')).toBe(
+    'This erases 1 customer, 2 transactions and 1 interaction, and removes the user id from 1 interaction of other ' +
+      'students. Transactions and interactions are kept without the person. 1 customer id is not stored. ' +
+      'Nothing was erased. ',
+  );
+  const asJson = await runIntake(place, 'erase', id, '--delete', '--dry-run', '--yes', '--json');
+  expect(JSON.parse(asJson.stdout)).toMatchObject({
+    dry_run: true,
+    mode: 'delete',
+    rows: { transactions: 2, interactions_unlinked: 1 },
+    unknown_customers: 0,
+  });
+  expect(await listed()).toEqual([]);
+  expect(await storedCustomers()).toBe(2);
+});
+
+it('says that it waits if too many ids are being erased', async () => {
+  const [erasure] = await intake.erase({ customerIds: [randomUUID()] });
+  const refusal = { error: 'Conflict', code: 'too_many_erasures', message: 'Wait.' };
+  let count = 0;
+  const busy = await startHostileServer((...exchange) =>
+    (++count <= 2 ? json(409, refusal, { 'retry-after': '1' }) : json(202, erasure))(...exchange),
+  );
+  onTestFinished(busy.close);
+  const there = { ...place, env: { ...place.env, INTAKE_URL: busy.url } };
+  const { exitCode, stderr } = await runIntake(there, 'erase', randomUUID(), '--yes', '--no-wait');
+  expect([exitCode, count]).toEqual([0, 3]);
+  expect(stderr.replaceAll(/\s+/g, ' ')).toBe(
+    'Warning: The service is still carrying out earlier erasures, so the next one waits and is sent again. To see their state: ' +
+      `intake erasures. Erasure ${erasure?.erasure_id} of 1 customer has begun. `,
+  );
 });
 
 it('an erasure continues after a timeout or an interruption of the command', async () => {
@@ -228,7 +273,7 @@ it('the examples of docs/uploading/privacy.md do what the page says', async () =
     kind,
     text,
   }));
-  const [access = '', request = '', command = '', certificate = '', lift = ''] = blocks
+  const [access = '', request = '', command = '', certificate = '', verify = '', lift = ''] = blocks
     .filter(({ kind }) => kind === 'sh')
     .map(({ text }) => text);
   const [line = '', answer = '', lifted = ''] = blocks
@@ -256,6 +301,10 @@ it('the examples of docs/uploading/privacy.md do what the page says', async () =
   expect(answered).toMatchObject(same);
   await expect.poll(async () => (await listed())[0]?.state).toBe('swept');
   expect(JSON.parse(await run(certificate)).certificate.erasure.state).toBe('swept');
+  expect(await run(verify)).toBe('true\n');
+  const file = join(place.cwd, 'certificate.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/"jws": ?"(.{80})./, '"jws": "$1A'));
+  expect(await run(verify)).toBe('false\n');
   expect(JSON.parse(await run(lift))).toEqual(JSON.parse(lifted));
 
   await intake.upload('customers', [customer]).finish();

@@ -90,15 +90,16 @@ it('people are gone and refused when erase resolves, and swept soon after', asyn
 
   await untilSwept(erasure_id);
   const swept: Erasure = await intake.erasures.get(erasure_id);
-  expect(swept).toMatchObject({ rows: { customers: 1, transactions: 1, interactions: 2 } });
+  expect(swept).toMatchObject({ rows: { customers: 1, transactions: 1, interactions: 1 } });
   expect(JSON.stringify(swept)).not.toContain(customer_id);
   expect(await intake.data.get('transactions', sale.transaction_id)).toMatchObject({ student_id: null });
-  for (const id of [view.interaction_id, viewAlone.interaction_id])
-    expect(await intake.interactions.get(id ?? '')).toMatchObject({
-      student_id: null,
-      user_id: null,
-      city: null,
-    });
+  const cleared = { student_id: null, user_id: null, city: null };
+  expect(await intake.interactions.get(view.interaction_id ?? '')).toMatchObject(cleared);
+  // Anybody may have used the same device.
+  expect(await intake.interactions.get(viewAlone.interaction_id ?? '')).toMatchObject({
+    user_id: 'seen together',
+    city: 'Leeds',
+  });
   expect((await collect(intake.erasures.list({ limit: 1 })))[0]).toEqual(swept);
   expect(await entryOf(sale.transaction_id)).toMatchObject({ erased: false, record: { student_id: null } });
   expect(await entryOf(customer_id)).toMatchObject({ erased: true, deleted: true, record: null });
@@ -159,6 +160,63 @@ it('an erasure whose answer was lost is sent again, and erases nothing more', as
   await untilSwept(second.erasure_id);
   const rows = await Promise.all([first, second].map(({ erasure_id }) => intake.erasures.get(erasure_id)));
   expect(rows.reduce((sum, one) => sum + (one.rows.customers ?? 0), 0)).toBe(1);
+});
+
+it('counts what would be erased, and erases nothing', async () => {
+  const customer = newCustomer();
+  await intake.upload('customers', [customer]).finish();
+  const { interaction_id } = await intake.record(viewBy({ student_id: customer.customer_id }));
+  const stranger = randomUUID();
+  const people = { customerIds: [customer.customer_id, stranger], mode: 'delete' } as const;
+  expect(await intake.erasures.count(people)).toEqual([
+    {
+      dry_run: true,
+      mode: 'delete',
+      people: 2,
+      known: 1,
+      unknown_customer_ids: [stranger],
+      rows: {
+        customers: 1,
+        transactions: 0,
+        student_favourites: 0,
+        interactions: 1,
+        interactions_unlinked: 0,
+      },
+      complete: true,
+    },
+  ]);
+  expect(await intake.interactions.get(interaction_id ?? '')).toMatchObject({
+    student_id: customer.customer_id,
+  });
+  const many5001 = many(5_001, () => randomUUID());
+  expect((await intake.erasures.count({ customerIds: many5001 })).map((one) => one.people)).toEqual([
+    5_000, 1,
+  ]);
+});
+
+it('while too many ids are being erased, the next erasure waits and is sent again', async () => {
+  const refusal = { error: 'Conflict', code: 'too_many_erasures', message: 'Wait.' };
+  let count = 0;
+  const busy = await startHostileServer(async (outgoing, incoming) => {
+    // The second request is refused twice.
+    if (++count === 2 || count === 3) return json(409, refusal, { 'retry-after': '1' })(outgoing, incoming);
+    const [erasure] = await intake.erase({ customerIds: [randomUUID()] });
+    return json(202, erasure)(outgoing, incoming);
+  });
+  onTestFinished(busy.close);
+  const waits: [string, number][] = [];
+  const onRetry = ({ code }: { code: string }, waitMs: number) => waits.push([code, waitMs]);
+  // A twelfth of the time is enough, because erasures take long.
+  const patient = new Intake({ url: busy.url, key, retryForMs: 1_000, onRetry });
+  expect(await patient.erase({ customerIds: many(5_001, () => randomUUID()) })).toHaveLength(2);
+  expect([count, waits.map(([code]) => code)]).toEqual([4, ['too_many_erasures', 'too_many_erasures']]);
+  for (const [, waitMs] of waits) expect(waitMs).toBeGreaterThanOrEqual(1_000);
+  count = 1;
+  const hasty = new Intake({ url: busy.url, key, retryForMs: 0 });
+  await expect(hasty.erase({ customerIds: [randomUUID()] })).rejects.toMatchObject({
+    code: 'too_many_erasures',
+    status: 409,
+  });
 });
 
 it('a list with a wrong id erases nobody, and the error does not contain it', async () => {

@@ -62,6 +62,7 @@ const methods: Readonly<Record<string, Method>> = {
   'list-access-requests': (intake) => first(intake.accessRequests.list()),
   'get-access-request': (intake) => intake.accessRequests.get(id),
   'download-access-request': (intake) => first(intake.accessRequests.records(id)),
+  'cancel-access-request': (intake) => intake.accessRequests.cancel(id),
   'health-live': (intake) => intake.health.live(),
   'health-ready': (intake) => intake.health.ready(),
 };

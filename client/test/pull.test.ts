@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { MadeLake } from '../../test/support/made-lake.ts';
+import { many } from '../../test/support/new-records.ts';
 import { queryDatabase } from '../../test/support/query-database.ts';
 import { lakeFolder } from '../../test/support/running-lake.ts';
 import { Intake, type PullProgress } from '../src/index.ts';
@@ -44,6 +45,7 @@ afterAll(async () => {
 
 let made = 0;
 let key: string;
+let organisationId: string;
 let remote: MadeLake;
 let cwd: string;
 let place: Place;
@@ -56,7 +58,13 @@ beforeEach(async () => {
     'select organisation_id from organisations where slug = $1',
     [slug],
   );
-  remote = new MadeLake(store.path, row!.organisation_id);
+  organisationId = row!.organisation_id;
+  remote = new MadeLake(store.path, organisationId);
+  await queryDatabase(
+    server.databaseUrl,
+    `insert into lake_progress (organisation_id, number, epoch, as_of) values ($1, 0, 'a', now())`,
+    [organisationId],
+  );
   cwd = mkdtempSync(join(tmpdir(), 'intake-pull-'));
   place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd } };
   return () => rmSync(cwd, { recursive: true });
@@ -66,6 +74,10 @@ const local = (...path: string[]) => join(cwd, 'lake', 'interactions', ...path);
 const dayFolder = () => local('received_on=2026-03-14');
 const intakeAt = (url: string) => new Intake({ url, key, onRetry: () => {} });
 const pulled = () => intakeAt(server.url).lake.pull(join(cwd, 'lake'));
+const setProgress = (change: string) =>
+  queryDatabase(server.databaseUrl, `update lake_progress set ${change} where organisation_id = $1`, [
+    organisationId,
+  ]);
 const locks = () => readdirSync(join(cwd, 'lake')).filter((name) => name.startsWith('.intake-pull-'));
 const lockOf = (pid: number) => join(cwd, 'lake', `.intake-pull-${pid}-${randomUUID()}`);
 /** The service may take a second to notice that a table has changed. */
@@ -282,6 +294,53 @@ it('refuses a folder that is not its own, and two pulls at once', async () => {
   );
 });
 
+it.each([
+  ['is being copied again', `copied_type = 'interactions', copied_after = gen_random_uuid()`],
+  ['is about to be copied again', 'removing_since = now()'],
+])('keeps a complete copy while the lake %s, and says so', async (_, change) => {
+  const complete = remote.commit(many(8, () => randomBytes(10_000)));
+  await pulled();
+  const [left = '', ...gone] = complete;
+  const [added = ''] = remote.commit([randomBytes(10_000)], gone);
+  await untilSeen();
+  await setProgress(change);
+  const ended = await runIntake(place, 'pull', 'lake');
+  expect([ended.exitCode, ended.stdout, ended.stderr]).toEqual([
+    2,
+    '',
+    expect.stringMatching(/is being copied .*Your copy was not changed/),
+  ]);
+  expectCopy(complete);
+  await setProgress('copied_type = null, copied_after = null, removing_since = null');
+  expect(await runIntake(place, 'pull', 'lake')).toMatchObject({ exitCode: 0 });
+  expectCopy([left, added]);
+});
+
+it('keeps a complete copy if the lake starts over while its files are listed', async () => {
+  const complete = remote.commit([randomBytes(10_000)]);
+  await pulled();
+  remote.commit([randomBytes(10_000)], complete);
+  await untilSeen();
+  const proxy = await through(async ({ url }): Promise<Fate> => {
+    if (/\/interactions\/files\?/.test(url)) await setProgress('removing_since = now()');
+    return 'pass';
+  });
+  await expect(intakeAt(proxy.url).lake.pull(join(cwd, 'lake'))).rejects.toMatchObject({
+    code: 'lake_incomplete',
+  });
+  expectCopy(complete);
+});
+
+it('keeps a copy of a table that the lake has lost, and says so', async () => {
+  const complete = remote.commit([randomBytes(10_000)]);
+  await pulled();
+  rmSync(join(store.path, organisationId), { recursive: true });
+  await untilSeen();
+  const ended = await runIntake(place, 'pull', 'lake');
+  expect([ended.exitCode, ended.stderr]).toEqual([2, expect.stringMatching(/is empty.* was not changed/)]);
+  expect(logged()).toEqual(complete);
+});
+
 it('says what to do if there is no lake, or nothing in it', async () => {
   const other = await server.createKey('without-lake');
   const without = { cwd, env: { ...place.env, INTAKE_KEY: other } };
@@ -290,7 +349,8 @@ it('says what to do if there is no lake, or nothing in it', async () => {
   expect(existsSync(join(cwd, 'lake'))).toBe(false);
   await server.run('organisations', 'set-lake', 'without-lake', 'on');
   const empty = await runIntake(without, 'pull', 'lake');
-  expect([empty.exitCode, empty.stdout]).toEqual([0, expect.stringMatching(/^Nothing has been written/)]);
+  expect([empty.exitCode, empty.stderr]).toEqual([2, expect.stringMatching(/is being copied/)]);
+  expect(existsSync(join(cwd, 'lake'))).toBe(false);
   expect((await runIntake(place, 'pull')).stderr).toMatch(/Specify one folder/);
   const missing = randomUUID();
   await expect(intakeAt(server.url).lake.open('interactions', missing)).rejects.toMatchObject({

@@ -70,7 +70,7 @@ it('lists receipts, and reads one', async () => {
       { name },
     )
     .finish();
-  const [receipt] = await collect(intake.requests.list({ idempotency_key: `${name}-0-3` }));
+  const [receipt] = await collect(intake.requests.list({ idempotency_key: `${name}-0` }));
   expect(receipt).toMatchObject({ operation: 'upload', complete: true, counts: { created: 3 } });
   expect((await intake.requests.get(receipt?.request_id ?? '')).batches).toHaveLength(1);
   const all = await collect(intake.requests.list({ limit: 2 }));

@@ -15,6 +15,7 @@ import {
   choreStateOf,
   isMissing,
   isWithoutLeader,
+  problemsIn,
   troubledFirst,
 } from '../src/operator/screens/processes/judge-state.ts';
 
@@ -180,6 +181,40 @@ it('maintenance is missing if no running process leads, except in its first two 
   expect(isWithoutLeader([process], nowMs)).toBe(true);
   expect(isWithoutLeader([process, { ...leader, seen_at: '2026-11-17T11:50:00Z' }], nowMs)).toBe(true);
   expect(isWithoutLeader([process, { ...process, started_at: '2026-11-17T11:59:00Z' }], nowMs)).toBe(false);
+});
+
+it('everything that is not in order has a sentence, the most urgent first', () => {
+  const [before, after] = ['2026-11-17T11:00:00Z', '2026-11-18T00:00:00Z'];
+  const leader = { process_id: '1', host: 'a', version: '1', started_at: before, is_leader: true };
+  const good = {
+    processes: [{ ...leader, seen_at: '2026-11-17T11:59:30Z' }],
+    maintenance: [{ chore: 'counts', ran_at: after, failed_at: before }],
+    waiting: [
+      { work: 'erasures', count: 3, oldest_seconds: 86_400 },
+      { work: 'removals', count: 0, oldest_seconds: 100_000 },
+    ],
+    partitions: [{ table: 'interactions', count: 2, ends_at: after }],
+    nodes: [{ name: 'worker', port: 5432, is_active: true }],
+    receipts_kept_days: 30,
+    deleted_organisations_kept_days: 30,
+  };
+  expect(problemsIn(good, nowMs)).toEqual([]);
+  const bad = {
+    ...good,
+    processes: [{ ...leader, seen_at: before }],
+    maintenance: [...good.maintenance, { chore: 'receipts', ran_at: before, failed_at: after }],
+    waiting: [{ work: 'erasures', count: 1, oldest_seconds: 86_401 }],
+    partitions: [{ table: 'interactions', count: 2, ends_at: before }],
+    nodes: [{ name: 'worker', port: 5432, is_active: false }],
+  };
+  expect(problemsIn(bad, nowMs)).toEqual([
+    'New rows of interactions have no partition.',
+    'The node worker is inactive.',
+    'No process runs maintenance.',
+    'The chore “receipts” fails.',
+    'Waiting for more than a day: erasures.',
+    '1 process stopped reporting.',
+  ]);
 });
 
 it('rows with problems come first, the others in their order', () => {

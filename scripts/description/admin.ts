@@ -26,6 +26,7 @@ const key = {
   permissions: { type: 'array', items: text },
   browser: { type: 'boolean', description: 'whether it only records interactions, from pages of `origins`' },
   origins: { type: 'array', items: text, description: 'empty unless `browser`' },
+  link: { type: 'boolean', description: 'whether it belongs to a link to the console and cannot be sent' },
   label: textOrNull,
   created_at: instant,
   created_by: text,
@@ -45,34 +46,41 @@ const shared = Object.fromEntries(
 const count = { type: 'integer', minimum: 0 };
 const listOf = (properties: Record<string, unknown>) => ({ type: 'array', items: closed(properties) });
 
+const organisation = {
+  organisation_id: { type: 'string', format: 'uuid' },
+  slug: text,
+  name: text,
+  created_at: instant,
+  suspended_at: instantOrNull,
+  deleted_at: instantOrNull,
+  removal: {
+    oneOf: [{ $ref: '#/components/schemas/Removal' }, { type: 'null' }],
+    description: 'null until the removal of a deleted organisation has begun',
+  },
+  requests_per_second_max: limit,
+  interactions_per_second_max: limit,
+  records_per_second_max: limit,
+  bytes_in_flight_max: limit,
+  recommendations_report: {
+    type: 'boolean',
+    description: 'whether the report on recommendations is switched on',
+  },
+  lake: { type: 'boolean', description: 'whether its interactions are also written to the lake' },
+  records_stored_max: quota,
+  bytes_stored_max: quota,
+  records_stored: usage,
+  bytes_stored: usage,
+  interactions_kept_days: keptDays,
+  receipts_kept_days: keptDays,
+  rejections_kept_days: keptDays,
+};
+
 const schemas: Readonly<Record<string, JsonSchema>> = {
-  Organisation: closed({
-    organisation_id: { type: 'string', format: 'uuid' },
-    slug: text,
-    name: text,
-    created_at: instant,
-    suspended_at: instantOrNull,
-    deleted_at: instantOrNull,
-    removal: {
-      oneOf: [{ $ref: '#/components/schemas/Removal' }, { type: 'null' }],
-      description: 'null until the removal of a deleted organisation has begun',
-    },
-    requests_per_second_max: limit,
-    interactions_per_second_max: limit,
-    records_per_second_max: limit,
-    bytes_in_flight_max: limit,
-    recommendations_report: {
-      type: 'boolean',
-      description: 'whether the report on recommendations is switched on',
-    },
-    lake: { type: 'boolean', description: 'whether its interactions are also written to the lake' },
-    records_stored_max: quota,
-    bytes_stored_max: quota,
-    records_stored: usage,
-    bytes_stored: usage,
-    interactions_kept_days: keptDays,
-    receipts_kept_days: keptDays,
-    rejections_kept_days: keptDays,
+  Organisation: closed(organisation),
+  ListedOrganisation: closed({
+    ...organisation,
+    records: { ...count, description: 'how many records and interactions are stored' },
+    last_upload_at: { ...instantOrNull, description: 'null if nothing was uploaded' },
   }),
   LakeState: closed({
     state: {
@@ -94,7 +102,7 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     table: { ...textOrNull, description: 'the current table' },
     rows: { type: 'integer', description: 'rows removed so far, from all tables' },
   }),
-  OrganisationPage: pageSchema('organisations', 'Organisation'),
+  OrganisationPage: pageSchema('organisations', 'ListedOrganisation'),
   Key: closed(key),
   IssuedKey: closed({ ...key, key: { ...text, description: 'shown only once' } }),
   KeyPage: pageSchema('keys', 'Key'),
@@ -116,6 +124,10 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     key_id: textOrNull,
     request_id: { ...textOrNull, description: 'the request to the admin API, if it was one' },
     details: { type: 'object', additionalProperties: true },
+    imported_at: {
+      ...instantOrNull,
+      description: 'when the entry was imported after a restore; null for all others',
+    },
   }),
   AuditPage: pageSchema('entries', 'AuditEntry'),
   ...shared,
@@ -149,6 +161,15 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
       is_leader: { type: 'boolean', description: 'whether it runs maintenance' },
     }),
     maintenance: listOf({ chore: text, ran_at: instantOrNull, failed_at: instantOrNull }),
+    waiting: listOf({
+      work: { ...text, description: 'such as `erasures`' },
+      count,
+      oldest_seconds: {
+        type: 'number',
+        minimum: 0,
+        description: 'the age of the oldest; 0 if nothing waits',
+      },
+    }),
     partitions: listOf({
       table: text,
       count,

@@ -118,7 +118,7 @@ const erasure = {
 
 const accessRequest = {
   access_request_id: uuid,
-  state: { type: 'string', enum: ['pending', 'running', 'done', 'expired'] },
+  state: { type: 'string', enum: ['pending', 'running', 'done', 'expired', 'cancelled'] },
   requested: instant,
   key_id: text,
   people: { type: 'integer', description: 'how many ids were sent' },
@@ -166,6 +166,24 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   RequestedErasure: closed({
     ...erasure,
     unknown_customer_ids: { type: 'array', items: uuid, description: 'customers that are not stored' },
+  }),
+  CountedErasure: closed({
+    dry_run: { type: 'boolean', description: 'always true' },
+    mode: erasure.mode,
+    people: erasure.people,
+    known: { type: 'integer', description: 'how many customers of them are stored' },
+    unknown_customer_ids: { type: 'array', items: uuid, description: 'customers that are not stored' },
+    rows: {
+      type: 'object',
+      additionalProperties: { type: 'integer' },
+      description:
+        'how many rows of each table would be changed or deleted; `interactions_unlinked` are interactions of other ' +
+        'students that would lose their `user_id`',
+    },
+    complete: {
+      type: 'boolean',
+      description: 'false if counting took too long; then there are at least as many rows',
+    },
   }),
   ErasurePage: pageSchema('erasures', 'Erasure'),
   AccessRequest: closed(accessRequest),

@@ -174,6 +174,7 @@ const issuedKey: IssuedKey = {
   permissions: ['data:write', 'data:read'],
   browser: false,
   origins: [],
+  link: false,
   label: 'nightly export',
   created_at: '2026-03-14T09:26:53.035Z',
   created_by: 'token:deploy',
@@ -194,11 +195,15 @@ const auditEntry: AuditEntry = {
   key_id: '7dQk2LrX9Ab',
   request_id: requestId,
   details: { permissions: ['data:write', 'data:read'], label: 'nightly export', expires_at: null },
+  imported_at: null,
 };
 
 export const adminExamples: Examples = {
   'create-organisation 201': organisation,
-  'list-organisations 200': { organisations: [organisation], next_cursor: null },
+  'list-organisations 200': {
+    organisations: [{ ...organisation, records: 1_204_551, last_upload_at: '2026-03-14T09:26:53.035Z' }],
+    next_cursor: null,
+  },
   'get-organisation 200': organisation,
   'change-organisation 200': organisation,
   'delete-organisation 200': { ...organisation, deleted_at: '2026-03-14T10:00:00.000Z' },
@@ -248,13 +253,14 @@ export const adminExamples: Examples = {
       {
         process_id: requestId,
         host: 'intake-1',
-        version: '0.1.0',
+        version: '0.2.0+49dec8a12345',
         started_at: '2026-03-13T07:00:00.000Z',
         seen_at: '2026-03-14T09:26:53.035Z',
         is_leader: true,
       },
     ],
     maintenance: [{ chore: 'make partitions', ran_at: '2026-03-14T09:00:01.412Z', failed_at: null }],
+    waiting: [{ work: 'erasures', count: 1, oldest_seconds: 4.2 }],
     partitions: [{ table: 'interactions', count: 12, ends_at: '2026-03-22T00:00:00.000Z' }],
     nodes: null,
     receipts_kept_days: 30,

@@ -3,7 +3,7 @@ import type { Pool } from '../postgres/pool.ts';
 import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { accessLimits } from './limits.ts';
 
-export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired';
+export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
 
 /** An access request as the API returns it. */
 export interface AccessRequest {
@@ -21,20 +21,28 @@ export interface AccessRequest {
   readonly expires: string | null;
 }
 
-type Stored = Omit<AccessRequest, 'requested' | 'expires'>;
+export type StoredAccessRequest = Omit<AccessRequest, 'requested' | 'expires'> & {
+  readonly is_cancelled: boolean;
+};
 
-const columns = `access_request_id, state, key_id, people, records, ${exactTime('started_at')} as started,
-  ${exactTime('done_at')} as done`;
+export const accessRequestColumns = `access_request_id, state, key_id, people, records, ${exactTime('started_at')} as started,
+  ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled`;
 
 /**
  * Converts a stored request into the form that the API returns. Whether a request has expired depends only on the time,
  * not on whether maintenance has already deleted its records.
  */
-function shown({ access_request_id, state, done, ...rest }: Stored): AccessRequest {
+export function shownAccessRequest({
+  access_request_id,
+  state,
+  done,
+  is_cancelled,
+  ...rest
+}: StoredAccessRequest): AccessRequest {
   const expiresMs = done === null ? Number.POSITIVE_INFINITY : Date.parse(done) + accessLimits.recordsKeptMs;
   return {
     access_request_id,
-    state: expiresMs <= Date.now() ? 'expired' : state,
+    state: is_cancelled ? 'cancelled' : expiresMs <= Date.now() ? 'expired' : state,
     requested: timeOfUuidV7(access_request_id),
     ...rest,
     done,
@@ -47,12 +55,12 @@ export async function findAccessRequest(
   organisationId: string,
   id: string,
 ): Promise<AccessRequest | undefined> {
-  const { rows } = await pool.query<Stored>({
+  const { rows } = await pool.query<StoredAccessRequest>({
     name: 'find access request',
-    text: `select ${columns} from access_requests where organisation_id = $1 and access_request_id = $2`,
+    text: `select ${accessRequestColumns} from access_requests where organisation_id = $1 and access_request_id = $2`,
     values: [organisationId, id],
   });
-  return rows[0] && shown(rows[0]);
+  return rows[0] && shownAccessRequest(rows[0]);
 }
 
 export interface AccessRequestPage {
@@ -67,13 +75,13 @@ export async function accessRequestPage(
   cursor: string | undefined,
   limit: number,
 ): Promise<AccessRequestPage> {
-  const { rows } = await pool.query<Stored>({
+  const { rows } = await pool.query<StoredAccessRequest>({
     text: `
-      select ${columns} from access_requests where organisation_id = $1 and access_request_id < $2
+      select ${accessRequestColumns} from access_requests where organisation_id = $1 and access_request_id < $2
       order by access_request_id desc limit ${Math.trunc(limit) + 1}`,
     values: [organisationId, cursor ?? lastUuid],
   });
-  const page = rows.slice(0, limit).map(shown);
+  const page = rows.slice(0, limit).map(shownAccessRequest);
   return {
     access_requests: page,
     next_cursor: rows.length > limit ? (page.at(-1)?.access_request_id ?? null) : null,

@@ -9,5 +9,8 @@ export const accessLimits = {
    */
   requestsTogetherMax: 20,
   idsTogetherMax: 5_000,
+  /** How many users that were seen together with a person a step looks at, and how many interactions of each. */
+  seenUsersPerStep: 50,
+  interactionsPerSeenUser: 10_000,
   recordsKeptMs: 7 * 24 * 3_600_000,
 } as const;

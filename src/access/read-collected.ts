@@ -1,6 +1,16 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { LineBuffer } from '../records/line-buffer.ts';
+import { isBeingErased } from '../records/tables.ts';
+import { mentions } from '../registry/personal.ts';
+import { personalFields } from '../registry/upload-types.ts';
+
+const fields = personalFields('interactions');
+const isErased = (field: string) => isBeingErased(`(r.record::json->>'${field}')`);
+
+/** Whether the collected interaction belongs to somebody else and only mentions a person who is being erased. */
+const isMentioned = `(r.is_hidden and r.type = 'interactions' and ${mentions(fields, isErased, (field) => `(r.record::json->>'${field}')`)})`;
+const withoutMentioned = `(r.record::jsonb || '${JSON.stringify(Object.fromEntries(fields.alone.map((field) => [field, null])))}')::text`;
 
 interface Collected {
   readonly type: string;
@@ -10,7 +20,8 @@ interface Collected {
 
 /**
  * Streams the collected records, one per line. It runs one query at a time and holds no connection between queries,
- * however slowly the client reads. It skips people whose erasure has started in the meantime.
+ * however slowly the client reads. It skips records of people whose erasure has started in the
+ * meantime, and their ids in interactions of others.
  */
 export async function* collectedLines(
   pool: Pool,
@@ -23,10 +34,13 @@ export async function* collectedLines(
       `select type, id, record from (
          select type, id, record, sum(octet_length(record)) over (order by type, id) - octet_length(record) as before
          from (
-           select type, id, record from access_request_records r
-           where organisation_id = $1 and access_request_id = $2 and (type, id) > ($3, $4) and not exists (
-             select from jsonb_array_elements_text(r.people) as p(id)
-             join erasure_ids e on e.organisation_id = $1 and e.id = p.id)
+           select type, id, case when ${isMentioned} then ${withoutMentioned} else record end as record
+           from (select *, exists (
+               select from jsonb_array_elements_text(a.people) as p(id)
+               join erasure_ids e on e.organisation_id = $1 and e.id = p.id) as is_hidden
+             from access_request_records a
+             where organisation_id = $1 and access_request_id = $2 and (type, id) > ($3, $4)) as r
+           where not is_hidden or ${isMentioned}
            order by type, id limit ${limits.recordsPerRead}) as next) as sized
        where before < ${limits.recordCharactersPerRead} order by type, id`,
       [organisationId, accessRequestId, after.type, after.id],

@@ -1,11 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
-import { inBothCases } from '../people/both-cases.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { isVisible } from '../records/tables.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
-import type { Wanted } from './collection.ts';
+import {
+  type AccessRequest,
+  accessRequestColumns,
+  type StoredAccessRequest,
+  shownAccessRequest,
+} from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
 
 export interface AccessAsked {
@@ -15,13 +19,16 @@ export interface AccessAsked {
   readonly userIds: readonly string[];
 }
 
-/** Creates an access request and returns its id. Maintenance collects the records later. */
-export function requestAccess(pool: Pool, asked: AccessAsked, suppressions: Suppressions): Promise<string> {
+/** Creates an access request and returns it. Maintenance collects the records later. */
+export function requestAccess(
+  pool: Pool,
+  asked: AccessAsked,
+  suppressions: Suppressions,
+): Promise<AccessRequest> {
   const { organisationId, keyId, customerIds, userIds } = asked;
   const id = randomUUIDv7();
   return retryConflicts(() =>
     inTransaction(pool, async (client) => {
-      await refuseTooMany(client, organisationId);
       const { rows: customers } = await client.query<{ user_id: string }>({
         name: 'users of customers',
         text: `
@@ -29,17 +36,54 @@ export function requestAccess(pool: Pool, asked: AccessAsked, suppressions: Supp
           where organisation_id = $1 and customer_id = any ($2::uuid[]) and ${isVisible('customers')}`,
         values: [organisationId, customerIds],
       });
+      const ids = new Set([...customerIds, ...userIds, ...customers.map(({ user_id }) => user_id)]);
+      // Ids are hashed before the organisation's row is locked.
+      const unerased = await withoutErased(client, organisationId, ids, suppressions);
+      await refuseTooMany(client, organisationId);
       const statement = {
         name: 'add access request',
         text: `
           insert into access_requests (organisation_id, access_request_id, key_id, people)
-          select organisation_id, $2, $3, $4 from tenants where organisation_id = $1`,
+          select organisation_id, $2, $3, $4 from tenants where organisation_id = $1
+          returning ${accessRequestColumns}`,
         values: [organisationId, id, keyId, customerIds.length + userIds.length],
       };
-      await queryRows(client, statement, 1);
-      const ids = new Set([...customerIds, ...userIds, ...customers.map(({ user_id }) => user_id)]);
-      await addIds(client, { organisationId, request: id, isInferred: false }, ids, suppressions);
-      return id;
+      const request = shownAccessRequest(await queryRow<StoredAccessRequest>(client, statement));
+      await addIds(client, organisationId, id, unerased);
+      return request;
+    }),
+  );
+}
+
+/**
+ * Cancels an access request, whether its records are being collected or can already be downloaded. Maintenance deletes the
+ * collected records. A part that is being collected ends first, because it holds the lock on the request. Returns the
+ * request, unchanged if it has expired or was cancelled before, or undefined if there is no such request.
+ */
+export function cancelAccess(
+  pool: Pool,
+  organisationId: string,
+  id: string,
+): Promise<AccessRequest | undefined> {
+  return retryConflicts(() =>
+    inTransaction(pool, async (client) => {
+      await client.query({
+        name: 'cancel access request',
+        text: `
+          update access_requests set state = 'done', after = null, done_at = null, cancelled_at = $3
+          where organisation_id = $1 and access_request_id = $2 and state <> 'expired' and cancelled_at is null`,
+        values: [organisationId, id, new Date()],
+      });
+      const { rows } = await client.query<StoredAccessRequest>({
+        name: 'cancelled access request',
+        text: `select ${accessRequestColumns} from access_requests where organisation_id = $1 and access_request_id = $2`,
+        values: [organisationId, id],
+      });
+      await client.query(
+        'delete from access_request_ids where organisation_id = $1 and access_request_id = $2',
+        [organisationId, id],
+      );
+      return rows[0] && shownAccessRequest(rows[0]);
     }),
   );
 }
@@ -80,23 +124,32 @@ export async function countKept(
 }
 
 /**
- * Stores the ids to look for. Skips the ids of erased people, which must not be stored anywhere. An erasure that commits
- * during this transaction waits for the transaction to end and then deletes its people's ids.
+ * Returns the ids without those of erased people, which must not be stored anywhere. An erasure that commits during this
+ * transaction waits for the transaction to end and then deletes its people's ids.
  */
-export async function addIds(
+export async function withoutErased(
   client: Client,
-  { organisationId, request, isInferred }: { readonly organisationId: string } & Wanted,
+  organisationId: string,
   ids: ReadonlySet<string>,
   suppressions: Suppressions,
-): Promise<void> {
+): Promise<string[]> {
   const erased = await suppressions.erasuresOf(client, organisationId, ids);
-  const stored = [...ids].filter((id) => !erased.has(id)).flatMap(inBothCases);
+  return [...ids].filter((id) => !erased.has(id));
+}
+
+/** Stores the ids to look for. */
+export async function addIds(
+  client: Client,
+  organisationId: string,
+  request: string,
+  ids: readonly string[],
+): Promise<void> {
   await client.query({
     name: 'add ids of access request',
     text: `
       insert into access_request_ids (organisation_id, access_request_id, id, is_inferred)
-      select o.organisation_id, $2::uuid, i.id, $4::boolean from tenants o cross join unnest($3::text[]) as i(id)
+      select o.organisation_id, $2::uuid, i.id, false from tenants o cross join unnest($3::text[]) as i(id)
       where o.organisation_id = $1 on conflict do nothing`,
-    values: [organisationId, request, stored, isInferred],
+    values: [organisationId, request, ids],
   });
 }

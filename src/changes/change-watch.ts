@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FairQueue } from '../admission/fair-queue.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { SharedPool } from '../postgres/shared-pool.ts';
@@ -19,6 +20,7 @@ interface Waiting {
  */
 export class ChangeWatch {
   readonly groups = new ReaderGroups();
+  readonly #turns = new FairQueue({ atOnce: 1, waitingMax: Number.POSITIVE_INFINITY });
   readonly #pool: Pick<SharedPool, 'ownerOf' | 'at'>;
   readonly #waiting = new Set<Waiting>();
   readonly #streams = new Map<string, number>();
@@ -55,6 +57,14 @@ export class ChangeWatch {
       if (left > 0) this.#streams.set(organisationId, left);
       else this.#streams.delete(organisationId);
     };
+  }
+
+  /**
+   * Waits until a stream may send a page, one in each turn of the event loop. Streams that share a page would otherwise
+   * all copy it to their sockets at once, and every other request would wait for them.
+   */
+  async turn(organisationId: string): Promise<void> {
+    setImmediate(await this.#turns.begin(organisationId));
   }
 
   /** Waits until the change with this number exists, the timeout expires, or the reader has disconnected. */

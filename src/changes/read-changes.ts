@@ -15,7 +15,7 @@ import {
   type Position,
   startOf,
 } from './change-cursor.ts';
-import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
+import { type LogState, numberChanges, stateOf } from './change-log.ts';
 
 /** A request to read records of one type. */
 export interface RecordsRead extends ChangedIds {
@@ -254,18 +254,18 @@ async function changesFrom(
 ): Promise<{ rows: LoggedChange[]; to: number; epochs: readonly Epoch[] }> {
   const { number, offset } = from;
   const end = Math.min(last, number + limits.changesPerLook - 1);
-  const { rows } = await pool.query<LoggedRow>(
-    `select number, type, size, case when ids_before < $3 then array_send(ids) end as ids,
-       case when number = ${Math.trunc(number)} then (select epochs from change_counters where organisation_id = $1) end as epochs
+  const { rows } = await pool.query<LoggedRow>({
+    name: 'changes',
+    text: `select number, type, size, case when ids_before < $3::bigint then array_send(ids) end as ids,
+       case when number = $4::bigint then (select epochs from change_counters where organisation_id = $1) end as epochs
      from (select number, type, size, case when type = any ($2::text[]) then ids end as ids,
              coalesce(sum(case when type = any ($2::text[]) then size end)
                over (order by number rows between unbounded preceding and 1 preceding), 0) as ids_before
            from changes
-           where organisation_id = $1 and number >= ${Math.trunc(number)} and number <= ${Math.trunc(end)}
-             and ${beforeTomorrow()}) c
+           where organisation_id = $1 and number >= $4::bigint and number <= $5::bigint) c
      order by number`,
-    [organisationId, [...types], idsMax + offset],
-  );
+    values: [organisationId, [...types], idsMax + offset, number, end],
+  });
   const epochs = rows[0]?.epochs;
   const isWhole = epochs && rows.length === end - number + 1;
   if (!isWhole) refuseGone(from, await stateOf(pool, organisationId));

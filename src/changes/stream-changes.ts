@@ -52,6 +52,7 @@ export async function* streamChanges(
       const { next, count, hasMore, lines } = await retryConflicts(() => group.read());
       const isSilent = count === 0 && performance.now() - heardMs < limits.changeHeartbeatMs;
       if (!isSilent) {
+        await watch.turn(organisationId);
         heardMs = performance.now();
         yield count > 0 ? lines : Buffer.from(`${JSON.stringify({ cursor: cursors.write(next) })}\n`);
       }

@@ -1,8 +1,12 @@
+// cli/: the commands of `intake-server`.
+
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { listAuditEntries } from '../operator/audit-log.ts';
+import { type AuditEntry, readAuditLog } from '../operator/audit-log.ts';
 import { commandError } from './arguments/help.ts';
 import { headerOf, organisationNamed } from './arguments/operator.ts';
+import { readMoment } from './arguments/periods.ts';
+import { writeOut } from './arguments/write-out.ts';
 import { withPool } from './database/with-pool.ts';
 
 /** Shows the audit log of organisations and keys, newest first. */
@@ -11,23 +15,37 @@ export async function run(args: string[]): Promise<void> {
     args,
     options: {
       organisation: { type: 'string' },
-      limit: { type: 'string', default: String(limits.auditEntriesDefault) },
+      actor: { type: 'string' },
+      action: { type: 'string' },
+      since: { type: 'string' },
+      until: { type: 'string' },
+      limit: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
-  const count = /^\d{1,5}$/.test(values.limit) ? Number(values.limit) : 0;
-  if (count < 1 || count > limits.auditEntriesMax)
-    throw commandError(`--limit must be a whole number from 1 to ${limits.auditEntriesMax}`);
-  const { organisation: slug } = values;
-  const entries = await withPool(async (pool) => {
-    const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
-    return listAuditEntries(pool, organisation?.organisation_id ?? null, count);
+  const { organisation: slug, actor, action, json } = values;
+  const since = values.since === undefined ? undefined : readMoment('since', values.since);
+  const until = values.until === undefined ? undefined : readMoment('until', values.until);
+  const countMax = countOf(values.limit, since !== undefined);
+  await withPool(async (pool) => {
+    const organisation = slug === undefined ? undefined : await organisationNamed(pool, slug);
+    const filter = { organisationId: organisation?.organisation_id, actor, action, since, until };
+    if (!json) await writeOut(`${headerOf(['at', 'actor', 'act', 'organisation', 'key id', 'details'])}\n`);
+    for await (const entries of readAuditLog(pool, filter, countMax))
+      await writeOut(
+        `${entries.map((entry) => (json ? JSON.stringify(entry) : lineOf(entry))).join('\n')}\n`,
+      );
   });
-  if (values.json) console.log(JSON.stringify(entries));
-  else {
-    console.log(headerOf(['at', 'actor', 'act', 'organisation', 'key id', 'details']));
-    for (const { at, actor, act, organisation, key_id, details } of entries) {
-      console.log([at, actor, act, organisation ?? '-', key_id ?? '-', JSON.stringify(details)].join('\t'));
-    }
-  }
+}
+
+/** With a start, all entries since then are shown. */
+function countOf(limit: string | undefined, hasStart: boolean): number {
+  if (limit === undefined) return hasStart ? Number.POSITIVE_INFINITY : limits.auditEntriesDefault;
+  const count = /^\d{1,12}$/.test(limit) ? Number(limit) : 0;
+  if (count < 1) throw commandError('--limit must be a whole number from 1');
+  return count;
+}
+
+function lineOf({ at, actor, act, organisation, key_id, details }: AuditEntry): string {
+  return [at, actor, act, organisation ?? '-', key_id ?? '-', JSON.stringify(details)].join('\t');
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { keyCursor, type ListedKey, listApiKeys } from '../keys/api-keys.ts';
-import { allPermissions } from '../keys/permissions.ts';
+import { allPermissions, mainPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/audited-actions.ts';
 import {
@@ -83,7 +83,7 @@ function unknownPermission(given: string): Error {
   const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
   return commandError(
     type === undefined
-      ? `"${given}" is not a permission; use ${likestFirst(given, allPermissions).join(', ')} or data:write:<type>`
+      ? `"${given}" is not a permission; use ${likestFirst(given, mainPermissions).join(', ')} or data:write:<type>`
       : `"${given}" is not a permission, because there is no type "${type}"; the types are ` +
           likestFirst(type, resourceTypes).join(', '),
   );

@@ -127,20 +127,19 @@ const defaultOf = {
   bytes_in_flight_max: settings.bytesInFlightPerOrganisationMax,
 } as const satisfies Record<OrganisationLimit, Setting<WholeNumber> | null>;
 
-/**
- * Prints an organisation's limits. The defaults are service settings, and this command reads them from its own
- * environment.
- */
+/** Prints an organisation's limits. A default is not shown, because this command cannot know the settings of `serve`. */
 function showLimits(organisation: Organisation): void {
   console.log(headerOf(['limit', 'value', 'from']));
   for (const name of limitNames) {
     const own = organisation[name];
     const setting = defaultOf[name];
-    const byDefault = setting ? `default (${setting[0]})` : 'default';
+    const byDefault = setting ? ofService(setting) : 'default';
     const from = own === null ? byDefault : `set for this organisation${usageOf(organisation, name)}`;
-    console.log([flagOf(name), own ?? (setting ? readSetting(setting) : 'none'), from].join('\t'));
+    console.log([flagOf(name), own ?? (setting ? 'default' : 'none'), from].join('\t'));
   }
 }
+
+const ofService = ([variable]: Setting) => `${variable} of the service`;
 
 function usageOf(organisation: Organisation, name: OrganisationLimit): string {
   if (name !== 'records_stored_max' && name !== 'bytes_stored_max') return '';
@@ -199,10 +198,9 @@ async function deleteOne(args: string[]): Promise<void> {
     );
   const deleted = await withPool((pool) => deleteOrganisation(pool, operator(), slug));
   if (!deleted) throw noOrganisation(slug);
-  const days = readSetting(settings.deletedOrganisationsKeptDays);
   console.log(
-    `Deleted ${slug}: within 5 seconds every process refuses its keys. After ${days} days, or as set for the service, ` +
-      `its data is permanently removed; until then, undo it with organisations restore ${slug}`,
+    `Deleted ${slug}: within 5 seconds every process refuses its keys. After ${ofService(settings.deletedOrganisationsKeptDays)}, ` +
+      `30 days by default, its data is permanently removed; until then, undo it with organisations restore ${slug}`,
   );
 }
 
@@ -259,7 +257,7 @@ function showRetention(organisation: Organisation): void {
     const byDefault =
       type === 'interactions'
         ? ['indefinitely', 'default']
-        : [keptText(readSetting(settings.receiptsKeptDays)), `default (${settings.receiptsKeptDays[0]})`];
+        : ['default', ofService(settings.receiptsKeptDays)];
     const shown = own === null ? byDefault : [keptText(own), 'set for this organisation'];
     console.log([type, ...shown].join('\t'));
   }

@@ -23,6 +23,7 @@ import { checkAdminDatabase, checkDatabase } from './database/check-database.ts'
 import { explaining, type Target } from './database/explain-database.ts';
 import { createParts, statementEvents } from './serving/composition.ts';
 import { detourLog } from './serving/detour-log.ts';
+import { checkPlace } from './serving/lake-place.ts';
 import { sourcesOf } from './serving/metric-sources.ts';
 
 export async function run(args: string[]): Promise<void> {
@@ -106,13 +107,15 @@ async function start(
   onStop(() => shared?.close());
   const parts = createParts(config, pool, shared, metrics, traces);
   onStop(() => parts.close());
+  const lakeWarning = await checkPlace(parts.place);
   const stopAsking = parts.owners?.watch();
   onStop(() => stopAsking?.());
   const app = await buildApp(parts, certificate);
   onStop(() => app.close());
   log = app.log;
   parts.detours.logTo(detourLog(log));
-  for (const warning of [...config.warnings, ...warnings]) log.warn(warning);
+  for (const warning of [...config.warnings, ...warnings, ...lakeWarning]) log.warn(warning);
+  onStop(parts.requirements.watch(log));
   const reachability = new Reachability(config.databaseUrl, tellOfDatabase(log));
   if (away !== undefined) reachability.failed('keys', away);
   const maintenance = startBackground(config, parts, reachability, log, onStop);

@@ -1,5 +1,3 @@
-// erasure/: accepts requests to erase people, sweeps every table, and reports progress.
-
 import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto';
 import { personalTables } from '../people/personal-tables.ts';
 import type { Erasure } from './find-erasures.ts';
@@ -54,7 +52,10 @@ export function certificateOf(
       ...(lake === 'pending'
         ? [{ where: 'files of the lake', until: 'they have been rewritten, which is pending' }]
         : []),
-      { where: 'keyed hashes of the ids, to keep them suppressed', until: 'the suppression is lifted' },
+      {
+        where: 'keyed hashes of the ids, to keep them suppressed and to repeat the erasure after a restore',
+        until: 'the organisation is removed',
+      },
       { where: 'database backups', until: 'the operator deletes the last backup made before the sweep' },
       {
         where: 'exports, and copies of the feed or of the lake',
@@ -88,6 +89,18 @@ export class CertificateSigner {
   }
 }
 
+const style = `:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+main { max-width: 50rem; margin: 2rem auto; padding: 0 1rem }
+th, td { padding: 0.2rem 1.5rem 0.2rem 0; text-align: start; vertical-align: top; overflow-wrap: anywhere }
+th { min-width: 8rem; font-weight: 600 }
+@media (max-width: 40rem) { th, td { display: block; padding-bottom: 0 } td { padding: 0 0 0.5rem } }
+pre { white-space: pre-wrap; word-break: break-all }`;
+
+/** The content security policy of the page: it uses nothing but its own style. */
+export const certificatePagePolicy =
+  `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; ` +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /** Renders the certificate as a web page. */
 export function certificatePage(certificate: Certificate, jws: string): string {
   const { erasure, searched, remains, issued, organisation_id } = certificate;
@@ -97,6 +110,8 @@ export function certificatePage(certificate: Certificate, jws: string): string {
   return `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Certificate of erasure ${escaped(erasure.erasure_id)}</title>
+<style>${style}</style>
+<main>
 <h1>Certificate of erasure</h1>
 <table>
 ${row('Erasure', erasure.erasure_id)}
@@ -116,7 +131,8 @@ ${row('Issued', issued)}
 <table>${remains.map(({ where, until }) => row(where, `until ${until}`)).join('\n')}</table>
 <h2>Signature</h2>
 <p>Ed25519, as a JWS. The public keys are at /v1/erasure-keys.</p>
-<pre style="white-space: pre-wrap; word-break: break-all">${escaped(jws)}</pre>
+<pre>${escaped(jws)}</pre>
+</main>
 </html>
 `;
 }

@@ -2,9 +2,14 @@ import { limits } from '../limits.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import type { ErasureMode } from './request-erasure.ts';
+
+export const erasureModes = ['anonymise', 'delete'] as const;
+export type ErasureMode = (typeof erasureModes)[number];
 
 export type ErasureState = 'pending' | 'running' | 'swept' | 'done';
+
+/** An SQL condition that is true while rows of an erasure's people may be left in a table. */
+export const isUnswept = `state in ('requested', 'sweeping')`;
 
 /** An erasure as the API returns it. */
 export interface Erasure {
@@ -29,11 +34,15 @@ export interface Erasure {
   readonly lake_done: string | null;
 }
 
-const columns = `erasure_id, mode, state, key_id, people, known, rows, ${exactTime('started_at')} as started,
+/** The columns of an erasure as the API returns it, except for the time of the request. */
+export const erasureColumns = `erasure_id, mode,
+  case state when 'requested' then 'pending' when 'sweeping' then 'running' else state end as state, key_id, people, known, rows, ${exactTime('started_at')} as started,
   ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done,
   case lake_state when 'running' then 'pending' else lake_state end as lake, ${exactTime('lake_done_at')} as lake_done`;
 
-function withTime(stored: Omit<Erasure, 'requested'>): Erasure {
+export type StoredErasure = Omit<Erasure, 'requested'>;
+
+export function withTime(stored: StoredErasure): Erasure {
   const { erasure_id, mode, state, ...rest } = stored;
   return { erasure_id, mode, state, requested: timeOfUuidV7(erasure_id), ...rest };
 }
@@ -43,9 +52,9 @@ export async function findErasure(
   organisationId: string,
   erasureId: string,
 ): Promise<Erasure | undefined> {
-  const { rows } = await pool.query<Omit<Erasure, 'requested'>>({
+  const { rows } = await pool.query<StoredErasure>({
     name: 'find erasure',
-    text: `select ${columns} from erasures where organisation_id = $1 and erasure_id = $2`,
+    text: `select ${erasureColumns} from erasures where organisation_id = $1 and erasure_id = $2`,
     values: [organisationId, erasureId],
   });
   return rows[0] && withTime(rows[0]);
@@ -63,9 +72,9 @@ export async function erasurePage(
   cursor: string | undefined,
   limit: number = limits.erasuresPerPageDefault,
 ): Promise<ErasurePage> {
-  const { rows } = await pool.query<Omit<Erasure, 'requested'>>({
+  const { rows } = await pool.query<StoredErasure>({
     text: `
-      select ${columns} from erasures where organisation_id = $1 and erasure_id < $2
+      select ${erasureColumns} from erasures where organisation_id = $1 and erasure_id < $2
       order by erasure_id desc limit ${Math.trunc(limit) + 1}`,
     values: [organisationId, cursor ?? lastUuid],
   });

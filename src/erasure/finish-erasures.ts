@@ -1,25 +1,26 @@
 import type { Pool } from '../postgres/pool.ts';
 
-const dayMs = 86_400_000;
+/**
+ * The last entries in the change log are written before COMMIT, and after the time in `swept_at`, which may be on the
+ * previous day. No transaction takes this long.
+ */
+const entriesWrittenWithin = '1 hour';
 
 /**
- * Marks an erasure as done once the day with its last change log entries has been dropped. Must run after the chore that
- * drops old days.
+ * Marks an erasure as done once the change log has no day left that may contain one of its entries. Must run after the
+ * chore that drops old days.
  */
 export async function finishErasures(pool: Pool): Promise<void> {
-  const { rows: days } = await pool.query<{ day: string }>(
-    `select distinct to_char(swept_at at time zone 'UTC', 'YYYY-MM-DD') as day from erasures where state = 'swept'`,
+  const { rows } = await pool.query<{ oldest: string | null }>(
+    `select min(to_date(right(c.relname, 10), 'YYYY_MM_DD'))::text as oldest from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+       and c.relname ~ '^(to_drop_)?changes_\\d{4}_\\d\\d_\\d\\d$'`,
   );
-  for (const { day } of days) {
-    const { rows } = await pool.query<{ is_there: boolean }>(
-      'select to_regclass($1) is not null as is_there',
-      [`public.changes_${day.replaceAll('-', '_')}`],
-    );
-    if (rows[0]?.is_there) continue;
-    const began = new Date(day);
+  const oldest = rows[0]?.oldest;
+  if (oldest)
     await pool.query(
-      `update erasures set state = 'done', done_at = $1 where state = 'swept' and swept_at >= $2 and swept_at < $3`,
-      [new Date(), began, new Date(began.getTime() + dayMs)],
+      `update erasures set state = 'done', done_at = $1
+       where state = 'swept' and swept_at < $2::timestamptz - interval '${entriesWrittenWithin}'`,
+      [new Date(), `${oldest}T00:00:00Z`],
     );
-  }
 }

@@ -1,12 +1,18 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { inBothCases } from '../people/both-cases.ts';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
+import { beginAgainUnless, inTransaction, queryRow, retryConflicts } from '../postgres/transactions.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
+import { addIds, hashSlowly, nextVersion } from './add-ids.ts';
+import {
+  type Erasure,
+  type ErasureMode,
+  erasureColumns,
+  type StoredErasure,
+  withTime,
+} from './find-erasures.ts';
 import { waitForVersions } from './wait-for-versions.ts';
-
-export const erasureModes = ['anonymise', 'delete'] as const;
-export type ErasureMode = (typeof erasureModes)[number];
 
 export interface ErasureRequest {
   readonly organisationId: string;
@@ -17,7 +23,7 @@ export interface ErasureRequest {
 }
 
 export interface Requested {
-  readonly erasureId: string;
+  readonly erasure: Erasure;
   /** The requested customers that are not stored. Their ids are suppressed anyway. */
   readonly unknown: readonly string[];
 }
@@ -36,27 +42,35 @@ export async function requestErasure(
   return requested;
 }
 
+interface Customer {
+  readonly customer_id: string;
+  readonly user_id: string;
+}
+
 function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Promise<Requested> {
   const erasureId = randomUUIDv7();
   const { organisationId, keyId, mode, customerIds, userIds } = request;
-  return retryConflicts(() =>
-    inTransaction(pool, async (client) => {
-      // This must be the first statement, because it locks out the organisation's other requests until the transaction
-      // ends.
+  return retryConflicts(async () => {
+    // Hashing takes time, so it comes before the transaction that locks out the organisation's other requests.
+    const expected = await namedCustomers(pool, request);
+    const ids = new Set([...customerIds, ...userIds, ...expected.map(({ user_id }) => user_id)]);
+    const hashed = await hashSlowly(
+      hasher,
+      [...ids].map((id) => ({ id, erasureId })),
+    );
+    return inTransaction(pool, async (client) => {
       const version = await nextVersion(client, organisationId);
-      const { rows: customers } = await client.query<{ customer_id: string; user_id: string }>({
-        name: 'customers to erase',
-        text: `
-          select customer_id, user_id from customers
-          where organisation_id = $1 and customer_id = any ($2::uuid[])`,
-        values: [organisationId, customerIds],
-      });
-      const ids = new Set([...customerIds, ...userIds, ...customers.map(({ user_id }) => user_id)]);
+      const customers = await namedCustomers(client, request);
+      beginAgainUnless(
+        JSON.stringify(customers) === JSON.stringify(expected),
+        'customers were changed while their ids were hashed',
+      );
+      await refuseTooMany(client, organisationId, ids.size);
       const statement = {
         name: 'add erasure',
         text: `
           insert into erasures (organisation_id, erasure_id, mode, key_id, people, known)
-          values ($1, $2, $3, $4, $5, $6)`,
+          values ($1, $2, $3, $4, $5, $6) returning ${erasureColumns}`,
         values: [
           organisationId,
           erasureId,
@@ -66,54 +80,36 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
           customers.length,
         ],
       };
-      await queryRows(client, statement, 1);
-      await addIds(client, { organisationId, erasureId, version }, [...ids], hasher);
+      const erasure = withTime(await queryRow<StoredErasure>(client, statement));
+      await addIds(client, organisationId, version, hashed);
       const known = new Set(customers.map(({ customer_id }) => customer_id));
-      return { erasureId, unknown: customerIds.filter((id) => !known.has(id)) };
-    }),
-  );
+      return { erasure, unknown: customerIds.filter((id) => !known.has(id)) };
+    });
+  });
 }
 
-export async function nextVersion(client: Client, organisationId: string): Promise<number> {
-  const { version } = await queryRow<{ version: number }>(client, {
-    name: 'next version of suppressions',
+async function namedCustomers(
+  db: Pick<Pool, 'query'>,
+  { organisationId, customerIds }: ErasureRequest,
+): Promise<Customer[]> {
+  const { rows } = await db.query<Customer>({
+    name: 'customers to erase',
     text: `
-      update tenants set suppressions_version = suppressions_version + 1 where organisation_id = $1
-      returning suppressions_version as version`,
+      select customer_id, user_id from customers
+      where organisation_id = $1 and customer_id = any ($2::uuid[]) order by customer_id`,
+    values: [organisationId, customerIds],
+  });
+  return rows;
+}
+
+/** Throws if too many people are already waiting to be erased. Everything that is read has to be compared with them. */
+async function refuseTooMany(client: Client, organisationId: string, added: number): Promise<void> {
+  const { open } = await queryRow<{ open: number }>(client, {
+    name: 'count open ids',
+    text: `
+      select count(*)::integer as open from (
+        select from erasure_ids where organisation_id = $1 limit ${limits.openErasureIdsMax}) as i`,
     values: [organisationId],
   });
-  return version;
-}
-
-/** Hides the rows that contain these ids, and suppresses the ids from the given version on. */
-export async function addIds(
-  client: Client,
-  { organisationId, erasureId, version }: { organisationId: string; erasureId: string; version: number },
-  ids: readonly string[],
-  hasher: IdHasher,
-): Promise<void> {
-  const hashes = ids.map((id) => hasher.hashesOf(id));
-  await client.query({
-    name: 'add ids of erasure',
-    text: `
-      insert into erasure_ids (organisation_id, erasure_id, id)
-      select o.organisation_id, $2::uuid, i.id from tenants o cross join unnest($3::text[]) as i(id)
-      where o.organisation_id = $1 on conflict do nothing`,
-    values: [organisationId, erasureId, ids.flatMap(inBothCases)],
-  });
-  await client.query({
-    name: 'add suppressions',
-    text: `
-      insert into suppressions (organisation_id, hash, filter, erasure_id, version)
-      select o.organisation_id, i.hash, i.filter, $2::uuid, $3::integer
-      from tenants o cross join unnest($4::bytea[], $5::bigint[]) as i(hash, filter)
-      where o.organisation_id = $1 order by i.hash on conflict do nothing`,
-    values: [
-      organisationId,
-      erasureId,
-      version,
-      hashes.map(({ hash }) => hash),
-      hashes.map(({ filter }) => filter.toString()),
-    ],
-  });
+  if (open + added > limits.openErasureIdsMax) throw new RequestError('too_many_erasures');
 }

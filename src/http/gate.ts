@@ -16,7 +16,7 @@ import { type ActiveToken, authenticateOperator, findToken } from '../operator/a
 import type { Pool } from '../postgres/pool.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { isFromConsole, refuseOtherPage } from './console/from-console.ts';
+import { isFromConsole, refuseOtherPage, refuseOtherSession } from './console/from-console.ts';
 import { consoleCookie, operatorCookie } from './console/session-cookie.ts';
 import { isPreflight, refuseVisitor } from './operation/browser-keys.ts';
 import type { Operation, Parts } from './operation/operation.ts';
@@ -55,7 +55,7 @@ export interface Seen {
 
 /**
  * Runs the checks that come before the body is read. If several of them would fail, their order decides which failure is
- * reported: HTTPS, key, browser key restrictions, request limit, path, method, permission, parameters, quota.
+ * reported: HTTPS, key, browser key restrictions, request limit, path, method, permission, clock, parameters, quota.
  */
 export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): Promise<Admitted> {
   const { config, requestLimits } = parts;
@@ -82,9 +82,17 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
     throw lacksPermission(operation.permission);
   }
+  refuseWrongClock(operation, parts);
   const query = queryOf(request);
   if (operation?.storesRecords && principal?.quota) applyQuota(request, principal, query, seen);
   return { principal, query };
+}
+
+/** What a process with a wrong clock stores would be sorted, kept and deleted wrongly, and its keys would expire. */
+function refuseWrongClock(operation: Operation<never> | undefined, { server }: Parts): void {
+  if (!operation?.permission || operation.method === 'GET') return;
+  const error = server.wrongClock();
+  if (error) throw error;
 }
 
 /**
@@ -114,8 +122,11 @@ function principalFor(
   // Console requests are authenticated by their cookie, even if they contain a key. All other requests are authenticated
   // only by key.
   if (isFromConsole(request)) {
-    const signedIn = authenticateSession(parts, consoleCookie.tokenIn(headers.cookie), address);
-    return signedIn.then(({ principal }) => principal);
+    const signedIn = authenticateSession(parts, sessionIn(request, consoleCookie), address);
+    return signedIn.then(({ principal }) => {
+      refuseOtherSession(request, principal.keyId);
+      return principal;
+    });
   }
   const credentials = { authorization: headers.authorization, address };
   return authenticate(parts.keys, parts.failedKeys, credentials, onBrowserKey);
@@ -139,13 +150,20 @@ export async function admitOperator(
 }
 
 async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToken> {
-  const { cookie, authorization } = request.headers;
   // The console uses the cookie, and all other clients use the header.
-  if (isFromConsole(request)) return (await authenticateOperator(pool, operatorCookie.tokenIn(cookie))).token;
-  const given = bearerOf(authorization);
+  if (isFromConsole(request)) {
+    const { token } = await authenticateOperator(pool, sessionIn(request, operatorCookie));
+    refuseOtherSession(request, token.name);
+    return token;
+  }
+  const given = bearerOf(request.headers.authorization);
   const token = given === undefined ? undefined : await findToken(pool, given);
   if (!token) throw unauthorized('admin_unauthorized');
   return token;
+}
+
+function sessionIn({ headers, protocol }: FastifyRequest, cookie: typeof consoleCookie): string | undefined {
+  return cookie.tokenIn(headers.cookie, protocol === 'https');
 }
 
 /** Runs the checks that every request must pass before authentication. */

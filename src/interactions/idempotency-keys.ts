@@ -1,7 +1,10 @@
+import { jobLimits } from '../jobs/limits.ts';
 import { limits } from '../limits.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
+import { beginAgainUnless, databaseTime, queryRows } from '../postgres/transactions.ts';
+import { formsOf, formToStore, replaceKeys } from '../suppression/idempotency-keys.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import type { KeyedInteraction } from './interaction-rows.ts';
 
 export const claimColumns = [
@@ -27,6 +30,8 @@ export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
 
 /** The interaction that has already claimed a key. */
 export interface Holder {
+  /** The key in the form in which it is stored. */
+  readonly key: string;
   readonly interactionId: string;
   readonly sameBody: boolean;
 }
@@ -34,15 +39,17 @@ export interface Holder {
 /**
  * Claims an interaction's key, or returns the interaction that holds it. An expired key can be claimed again. A
  * concurrent retry waits on the row until our transaction ends. It then finds the key claimed, or free again if we
- * rolled back.
+ * rolled back. The key is claimed in plain form and replaced in the same transaction if it contains an erased id. Whether
+ * it does is asked after it is locked, so a request that knows of an erasure cannot overtake one that does not.
  */
 export async function claimIdempotencyKey(
   client: Client,
   { organisationId, claim, interactionId }: KeyedInteraction,
+  suppressions: Suppressions,
 ): Promise<Holder | undefined> {
   const now = new Date();
   const forgottenBefore = new Date(now.getTime() - limits.idempotencyKeyLifeMs);
-  const { rowCount } = await client.query({
+  const insert = {
     name: 'claim idempotency key',
     text: `
       insert into interaction_idempotency_keys as k (${claimColumns.join(', ')})
@@ -51,61 +58,80 @@ export async function claimIdempotencyKey(
         set body_sha256 = excluded.body_sha256, interaction_id = excluded.interaction_id, claimed_at = excluded.claimed_at
         where k.claimed_at < $6`,
     values: [organisationId, claim.key, claim.bodySha256, interactionId, now, forgottenBefore],
-  });
-  if (rowCount === 1) return undefined;
-  const holder = await findHolder(client, { organisationId, claim }, forgottenBefore);
-  beginAgainUnless(holder, 'an idempotency key vanished while it was locked');
+  };
+  const [{ rowCount }, check] = await Promise.all([
+    client.query(insert),
+    suppressions.checkNow(client, organisationId),
+  ]);
+  const isNew = rowCount === 1;
+  if (isNew && check.isEmpty) return undefined;
+  const [plain, hashed] = formsOf(claim.key);
+  const forms = isNew ? [hashed] : [plain, hashed];
+  const holder = await holderAmong(client, { organisationId, claim }, forms, forgottenBefore);
+  beginAgainUnless(isNew || holder, 'an idempotency key vanished while it was locked');
+  if (holder ? holder.key === hashed : (await formToStore(check, claim.key)) === hashed)
+    await replaceKeys(client, organisationId, 'interaction_idempotency_keys', [claim.key]);
   return holder;
 }
 
+type Held = Pick<KeyedInteraction, 'organisationId' | 'claim'>;
+
 /** Returns the interaction that holds a key, without claiming the key if it is free. */
-export async function findHolder(
+export function findHolder(client: Client, held: Held): Promise<Holder | undefined> {
+  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
+  return holderAmong(client, held, formsOf(held.claim.key), forgottenBefore);
+}
+
+/** Returns the interaction that holds one of a key's forms. If both are held, the last one given counts. */
+async function holderAmong(
   client: Client,
-  { organisationId, claim }: Pick<KeyedInteraction, 'organisationId' | 'claim'>,
-  forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs),
+  { organisationId, claim }: Held,
+  forms: readonly string[],
+  forgottenBefore: Date,
 ): Promise<Holder | undefined> {
   const { rows } = await client.query<Holder>(
-    `select interaction_id as "interactionId", body_sha256 = $4 as "sameBody" from interaction_idempotency_keys
-     where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
-    [organisationId, claim.key, forgottenBefore, claim.bodySha256],
+    `select idempotency_key as key, interaction_id as "interactionId", body_sha256 = $4 as "sameBody"
+     from interaction_idempotency_keys
+     where organisation_id = $1 and idempotency_key = any ($2::text[]) and claimed_at >= $3`,
+    [organisationId, forms, forgottenBefore, claim.bodySha256],
   );
-  return rows[0];
+  return rows.toSorted((one, other) => forms.indexOf(other.key) - forms.indexOf(one.key))[0];
 }
 
 /** Changes the body hash of a claimed and locked key, which is possible because nothing is stored under it yet. */
 export async function replaceClaim(
   client: Client,
   { organisationId, claim }: KeyedInteraction,
+  { key }: Holder,
 ): Promise<void> {
   const replace = {
     text: `update interaction_idempotency_keys set body_sha256 = $3, claimed_at = $4
            where organisation_id = $1 and idempotency_key = $2`,
-    values: [organisationId, claim.key, claim.bodySha256, new Date()],
+    values: [organisationId, key, claim.bodySha256, new Date()],
   };
   await queryRows(client, replace, 1);
 }
 
 /**
- * Deletes expired keys in transactions of limited size. Each key costs PostgreSQL 8 µs of CPU, including vacuum.
- * Dropping partitions instead would not work: near midnight, two processes whose clocks differ would claim the same key
- * in two partitions.
+ * Deletes expired keys in transactions of limited size. Returns 'more' if time is up. Each key costs PostgreSQL 8 µs of
+ * CPU, including vacuum. Dropping partitions instead would not work: near midnight, two processes whose clocks differ
+ * would claim the same key in two partitions.
  */
 export async function purgeIdempotencyKeys(
   pool: Pool,
   of: 'interaction' | 'upload',
-  forgottenBefore: Date,
   stopping?: AbortSignal,
-): Promise<void> {
+): Promise<'more' | 'all'> {
   const table = `${of}_idempotency_keys`;
-  let found: number;
-  do {
+  const forgottenBefore = new Date((await databaseTime(pool)).getTime() - limits.idempotencyKeyLifeMs);
+  const deadlineMs = performance.now() + jobLimits.roundMs;
+  while (!stopping?.aborted && performance.now() < deadlineMs) {
     const { rows } = await pool.query<{ organisation_id: string; idempotency_key: string }>(
       `select organisation_id, idempotency_key from ${table} where claimed_at < $1
        order by claimed_at limit ${limits.purgeRowsMax}`,
       [forgottenBefore],
     );
-    found = rows.length;
-    if (found === 0) return;
+    if (rows.length === 0) return 'all';
     // With a subquery instead of arrays, PostgreSQL would read the whole table. The age is checked again, because a key
     // may have been claimed again in the meantime.
     await pool.query(
@@ -117,5 +143,7 @@ export async function purgeIdempotencyKeys(
         rows.map(({ idempotency_key }) => idempotency_key),
       ],
     );
-  } while (found === limits.purgeRowsMax && !stopping?.aborted);
+    if (rows.length < limits.purgeRowsMax) return 'all';
+  }
+  return 'more';
 }

@@ -6,6 +6,7 @@ import { inOneExchange, type Statement, type Write } from '../postgres/pipelined
 import { type Client, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
+import { hashedKey, idsInKey } from '../suppression/idempotency-keys.ts';
 import { currentVersion, type Suppressions } from '../suppression/suppressions.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {
@@ -42,13 +43,16 @@ export async function flushInteractions(
   suppressions: Suppressions,
 ): Promise<ReadonlySet<string>> {
   const found = (client: Client) => {
-    const checked = all.map(({ organisationId, interactions }) => ({
-      organisationId,
-      suppressionsVersion: suppressions.versionOf(organisationId),
-      interactions: interactions.filter(
-        ({ row, studentId }) => !suppressions.mayBeErased(organisationId, [userOf(row), studentId]),
-      ),
-    }));
+    const checked = all.map(({ organisationId, interactions }) => {
+      const suppressionsVersion = suppressions.versionOf(organisationId);
+      const idsOf = ({ row, studentId, claim }: NewInteraction) => [
+        userOf(row),
+        studentId,
+        ...(claim && suppressionsVersion > 0 ? idsInKey(claim.key) : []),
+      ];
+      const isFree = (added: NewInteraction) => !suppressions.mayBeErased(organisationId, idsOf(added));
+      return { organisationId, suppressionsVersion, interactions: interactions.filter(isFree) };
+    });
     return foundOf(client, checked, known());
   };
   const isCluster = node !== undefined || (await pools.isCluster());
@@ -145,7 +149,10 @@ const storePlain = storingStatement(
   arrays + 2,
 );
 
-/** Claims keys and stores the interactions whose claims succeeded. */
+/**
+ * Claims keys and stores the interactions whose claims succeeded, unless the key is claimed in hashed form. The function
+ * sees what was committed while the claim waited, for example by a request that already knew of an erasure.
+ */
 const storeKeyed = storingStatement(
   'claim keys and store interactions',
   'interactions',
@@ -155,8 +162,11 @@ const storeKeyed = storingStatement(
        $${arrays + 4}::timestamptz
      ${ifVersionIs(arrays + 5)}
      ${unlessClaimed} as claimed_id),
-   stored as (${insertText} join claimed on claimed_id = i.interaction_id returning interaction_id as id)`,
-  arrays + 5,
+   hashed as (select unnest($2::uuid[]) as hashed_id, unnest($${arrays + 6}::text[]) as hashed_key),
+   stored as (
+     ${insertText} join claimed on claimed_id = i.interaction_id join hashed on hashed_id = claimed_id
+     where is_key_free($1, $${arrays + 5}::integer, hashed_key) returning interaction_id as id)`,
+  arrays + 6,
 );
 
 /**
@@ -179,7 +189,15 @@ function storingStatements(all: readonly Added[]): Statement[] {
     return [
       ...(plain.length > 0 ? [storePlain([organisationId, ...arraysOf(plain), version])] : []),
       ...(keyed.length > 0
-        ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimsOf(keyed), version])]
+        ? [
+            storeKeyed([
+              organisationId,
+              ...arraysOf(keyed),
+              ...claimsOf(keyed),
+              version,
+              hashesOf(keyed, version),
+            ]),
+          ]
         : []),
     ];
   });
@@ -193,6 +211,14 @@ function claimsOf(keyed: readonly KeyedInteraction[]): unknown[] {
       keyed.map(({ claim }) => claim[part]),
     );
   return [textOf('key'), textOf('bodySha256'), new Date()];
+}
+
+/** Returns the keys in hashed form. If nobody was ever erased, no key is stored in that form. */
+function hashesOf(keyed: readonly KeyedInteraction[], version: number): Buffer {
+  return binaryArray(
+    'text',
+    keyed.map(({ claim }) => (version === 0 ? '' : hashedKey(claim.key))),
+  );
 }
 
 export function isKeyed(added: NewInteraction): added is KeyedInteraction {
@@ -220,15 +246,35 @@ const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
   const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
   if (keyed.length === 0) return [...all];
-  const [, ...results] = await Promise.all([
+  const [, results, held] = await Promise.all([
     client.query(`set local lock_timeout = '${limits.claimWaitMs}ms'`),
-    ...claimsInParts(keyed).map(({ statement }) => client.query<{ interaction_id: string }>(statement)),
+    Promise.all(
+      claimsInParts(keyed).map(({ statement }) => client.query<{ interaction_id: string }>(statement)),
+    ),
+    Promise.all(all.map((group) => heldInHashedForm(client, group))),
   ]);
   const claimed = new Set(results.flatMap(({ rows }) => rows.map(({ interaction_id }) => interaction_id)));
-  return all.flatMap((group) => {
-    const interactions = group.interactions.filter((one) => !isKeyed(one) || claimed.has(one.interactionId));
+  return all.flatMap((group, at) => {
+    const isFree = ({ interactionId, claim }: KeyedInteraction) =>
+      claimed.has(interactionId) && !held[at]?.has(hashedKey(claim.key));
+    const interactions = group.interactions.filter((one) => !isKeyed(one) || isFree(one));
     return interactions.length > 0 ? { ...group, interactions } : [];
   });
+}
+
+/** Returns the keys that are claimed in hashed form. A request that already knew of an erasure may have claimed them. */
+async function heldInHashedForm(
+  client: Client,
+  { organisationId, interactions }: Added,
+): Promise<ReadonlySet<string>> {
+  const hashed = interactions.filter(isKeyed).map(({ claim }) => hashedKey(claim.key));
+  if (hashed.length === 0) return new Set();
+  const { rows } = await client.query<{ key: string }>(
+    `select idempotency_key as key from interaction_idempotency_keys
+     where organisation_id = $1 and idempotency_key = any ($2::text[])`,
+    [organisationId, hashed],
+  );
+  return new Set(rows.map(({ key }) => key));
 }
 
 /**

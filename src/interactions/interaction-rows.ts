@@ -3,7 +3,7 @@ import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
-import { isVisible, sentRows } from '../records/tables.ts';
+import { isVisible, sentRows, shownValue } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction } from '../registry/interaction.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
@@ -36,6 +36,11 @@ const userAt = fields.indexOf('user_id');
 
 export function userOf(row: Row): string | null {
   return (row[userAt] ?? null) as string | null;
+}
+
+/** Returns the interaction without its user. Its claim still contains the hash of what was sent, so that retries match. */
+export function withoutUser<T extends NewInteraction>(added: T): T {
+  return { ...added, row: added.row.with(userAt, null) };
 }
 
 /** An interaction's Idempotency-Key, and a hash of the values to store. The hash is in PostgreSQL's bytea format. */
@@ -101,7 +106,11 @@ export function storedForm({ interactionId, row }: NewInteraction): StoredIntera
   return stored;
 }
 
-export const selected = ['interaction_id', ...fields].join(', ');
+/** The columns of row `t` as they may be shown. */
+export const selected = [
+  'interaction_id',
+  ...fields.map((field) => `${shownValue('interactions', field)} as ${field}`),
+].join(', ');
 
 export async function findInteraction(
   client: Client | Pool,

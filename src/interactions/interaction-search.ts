@@ -2,9 +2,10 @@ import { limits } from '../limits.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
 import type { AskedPage } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { isVisible } from '../records/tables.ts';
-import type { Scalar } from '../registry/fields.ts';
+import { isBeingErased, isVisible } from '../records/tables.ts';
+import { isUuid, type Scalar } from '../registry/fields.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
+import { personalFields } from '../registry/upload-types.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
@@ -30,6 +31,8 @@ interface Look {
   readonly below: string;
   readonly from: string;
   readonly isIndexed: boolean;
+  /** Whether the user's UUID may be stored in any spelling. */
+  readonly isAnyCase: boolean;
 }
 
 /**
@@ -47,13 +50,15 @@ export async function listInteractions(
   const endMs = performance.now() + limits.interactionsListMs;
   const oldest = from === undefined ? firstUuid : firstIdFrom(from);
   let below = lower(to === undefined ? undefined : firstIdFrom(to), cursor) ?? lastUuid;
+  const isAnyCase = isUuid(filter.equal.user_id) && !(await areUserIdsRewritten(pool, organisationId));
   let found: StoredInteraction[] = [];
   let span: Span | undefined;
   while (below > oldest) {
     if (span === undefined || below <= span.firstId) span = await spanBelow(pool, below);
     if (span === undefined) break;
     const end = span.firstId > oldest ? span.firstId : oldest;
-    const look = { organisationId, filter, below, from: end, isIndexed: span.isIndexed };
+    const { isIndexed } = span;
+    const look = { organisationId, filter, below, from: end, isIndexed, isAnyCase };
     // Read one extra row to find out whether there is a next page.
     const wanted = limit + 1 - found.length;
     const rows = await rowsOf(pool, look, wanted);
@@ -72,27 +77,49 @@ export async function listInteractions(
   return { rows: found, next: null };
 }
 
+/** Returns whether all UUIDs in `user_id` are stored in lower case. Earlier releases stored them as they were sent. */
+export async function areUserIdsRewritten(
+  pool: Pick<Pool, 'query'>,
+  organisationId: string,
+): Promise<boolean> {
+  const { rows } = await pool.query({
+    name: 'are user ids rewritten',
+    text: 'select from tenants where organisation_id = $1 and user_ids_rewritten',
+    values: [organisationId],
+  });
+  return rows.length > 0;
+}
+
 function lower(a: string | undefined, b: string | undefined): string | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return a < b ? a : b;
 }
 
 /** Returns the rows to read and the remaining conditions. Calling a condition adds its value. */
-function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
+function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: Look) {
   const { equal, eventFrom, eventTo } = filter;
-  const lead = isIndexed ? leads.find((field) => field in equal) : undefined;
+  // The index has each user id in the spelling in which it is stored.
+  const isLead = (field: string) => field in equal && !(isAnyCase && field === 'user_id');
+  const lead = isIndexed ? leads.find(isLead) : undefined;
   const values: unknown[] = [organisationId];
   const add = (value: unknown) => `$${values.push(value)}`;
+  // Rows of other students are shown without a user who is being erased, so a search for that user finds nothing.
+  const isHidden = personalFields('interactions')
+    .alone.filter((field) => field in equal)
+    .map((field) => `and not ${isBeingErased(add(equal[field]))}`);
   const path = `from interactions where organisation_id = $1
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
-    ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} order by interaction_id desc`;
+    ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} ${isHidden.join(' ')} order by interaction_id desc`;
   const others = [
     // This condition is kept out of the index condition. Otherwise PostgreSQL would expect the condition to exclude
     // half of the rows, and would sort a whole day instead.
     () => isVisible('interactions'),
     ...Object.keys(equal)
       .filter((field) => field !== lead)
-      .map((field) => () => `${field} = ${add(equal[field])}`),
+      .map(
+        (field) => () =>
+          `${isAnyCase && field === 'user_id' ? 'lower(user_id)' : field} = ${add(equal[field])}`,
+      ),
     ...(eventFrom === undefined ? [] : [() => `event_time >= ${add(isoOf(eventFrom))}`]),
     ...(eventTo === undefined ? [] : [() => `event_time < ${add(isoOf(eventTo))}`]),
   ];

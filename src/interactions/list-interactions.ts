@@ -2,24 +2,16 @@ import { limits } from '../limits.ts';
 import type { AskedPage } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { LineBuffer } from '../records/line-buffer.ts';
-import {
-  dateTime,
-  type Field,
-  oneOf,
-  optional,
-  perPage,
-  type Scalar,
-  text,
-  uuid,
-} from '../registry/fields.ts';
+import { dateTime, type Field, oneOf, optional, perPage, type Scalar, uuid } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import { personId } from '../registry/personal.ts';
 import type { Instant } from '../registry/times.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
 import { type InteractionFilter, listInteractions } from './interaction-search.ts';
 
 const filters = {
   student_id: uuid(),
-  user_id: text({ codePointsMax: limits.interactionUserCodePointsMax }),
+  user_id: personId({ codePointsMax: limits.interactionUserCodePointsMax }),
   item_id: uuid(),
   recommendation_id: uuid(),
   interaction_type: interaction.interaction_type,

@@ -3,8 +3,9 @@ import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { erasedPerson } from '../registry/personal.ts';
+import { erasedPerson, peopleOf } from '../registry/personal.ts';
 import { referenceNotFound } from '../registry/resources.ts';
+import { personalFields } from '../registry/upload-types.ts';
 import type { FieldProblem } from '../registry/validate.ts';
 import { keepMissing, type NewRejections } from '../rejections/keep-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
@@ -22,6 +23,7 @@ import {
   type StoredInteraction,
   storedForm,
   userOf,
+  withoutUser,
 } from './interaction-rows.ts';
 import type { KnownIds } from './known-ids.ts';
 import { interactionReferences, missingAmong, referencedBy } from './look-up-references.ts';
@@ -60,29 +62,57 @@ const notFound = interactionReferences.map(
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
   return storeInTransaction(pool, async (client) => {
-    const erased = await erasedIn(client, added, alone);
-    if (erased.length > 0) return { result: { refused: erased }, done: [] };
-    return isKeyed(added) ? claimAndInsert(client, added, alone) : insertOrKeep(client, added, alone);
+    const { erased, isTheirs } = await erasedIn(client, added, alone);
+    if (isTheirs) return refuseErased(client, added, alone, erased);
+    const kept = erased.length > 0 ? withoutUser(added) : added;
+    return isKeyed(kept) ? claimAndInsert(client, kept, alone) : insertOrKeep(client, kept, alone);
   });
 }
 
+/** Returns the fields with erased people's ids, and whether the interaction belongs to one of these people. */
 async function erasedIn(
   client: Client,
   { organisationId, studentId, row }: NewInteraction,
   { references: { suppressions } }: Alone,
-): Promise<FieldProblem[]> {
+): Promise<{ readonly erased: FieldProblem[]; readonly isTheirs: boolean }> {
   const check = await suppressions.checkNow(client, organisationId);
-  const ids = { user_id: userOf(row), student_id: studentId };
-  const erased = await check.erasedAmong(Object.values(ids).filter((id) => id !== null));
-  return Object.entries(ids).flatMap(([field, id]) =>
-    id !== null && erased.has(id) ? { field, ...erasedPerson } : [],
-  );
+  const ids: Readonly<Record<string, string | null>> = { user_id: userOf(row), student_id: studentId };
+  const ofErased = await check.erasedAmong(Object.values(ids).filter((id) => id !== null));
+  return {
+    erased: Object.entries(ids).flatMap(([field, id]) =>
+      id !== null && ofErased.has(id) ? { field, ...erasedPerson } : [],
+    ),
+    isTheirs: peopleOf(personalFields('interactions'), (field) => ids[field]).some((id) => ofErased.has(id)),
+  };
+}
+
+/**
+ * Refuses an erased person's interaction. With a browser key it claims its Idempotency-Key as anybody's interaction does.
+ * Otherwise a visitor could find out who was erased by sending another body with the same key.
+ */
+async function refuseErased(
+  client: Client,
+  added: NewInteraction,
+  { isFromBrowser, refusal, references: { suppressions } }: Alone,
+  erased: readonly FieldProblem[],
+): Promise<Work<Tried>> {
+  if (isFromBrowser) {
+    const holderOf = (keyed: KeyedInteraction) =>
+      refusal ? findHolder(client, keyed) : claimIdempotencyKey(client, keyed, suppressions);
+    const holder = isKeyed(added) ? await holderOf(added) : undefined;
+    if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
+    if (refusal && !holder) throw refusal;
+  }
+  return { result: { refused: erased }, done: [] };
 }
 
 async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alone): Promise<Work<Tried>> {
   const { organisationId } = sent;
+  const { suppressions } = alone.references;
   // An interaction that may not be stored does not claim a key.
-  const holder = await (alone.refusal ? findHolder(client, sent) : claimIdempotencyKey(client, sent));
+  const holder = await (alone.refusal
+    ? findHolder(client, sent)
+    : claimIdempotencyKey(client, sent, suppressions));
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
@@ -90,7 +120,7 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   // exist.
   if (!sameBody && (first || alone.isFromBrowser)) throw new RequestError('idempotency_key_reused');
   if (first) return { result: { stored: first, isRepeated: true }, done: [] };
-  if (!sameBody) await replaceClaim(client, sent);
+  if (!sameBody) await replaceClaim(client, sent, holder);
   const removed = await removeRejection(client, organisationId, interactionId);
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);
 }

@@ -13,6 +13,7 @@ import type { InteractionWriter } from './interaction-writer.ts';
 import { type Alone, type Recorded, recordAlone } from './record-alone.ts';
 
 const fields = Object.keys(interaction);
+const userAt = fields.indexOf('user_id');
 const reader = new ObjectReader(fields);
 const check = makeCheck(interaction);
 
@@ -54,9 +55,8 @@ export async function recordInteraction(
   { organisationId, requestId, body, idempotencyKey, isFromBrowser = false, refusal }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
-  const read = readInteraction(organisationId, body, warnings);
-  // The stored values are hashed, so that whitespace and field order make no difference.
-  const bodySha256 = () => `\\x${hash('sha256', JSON.stringify(read.row))}`;
+  const { read, hashed } = readInteraction(organisationId, body, warnings);
+  const bodySha256 = () => `\\x${hash('sha256', JSON.stringify(hashed))}`;
   const added =
     idempotencyKey === undefined
       ? read
@@ -84,11 +84,13 @@ async function write(
   throw refusal(tried.refused, false);
 }
 
-function readInteraction(
-  organisationId: string,
-  body: Buffer | undefined,
-  warnings: WarningCounter,
-): NewInteraction {
+interface Read {
+  readonly read: NewInteraction;
+  /** The values that identify the body. Whitespace and the order of fields make no difference. */
+  readonly hashed: Row;
+}
+
+function readInteraction(organisationId: string, body: Buffer | undefined, warnings: WarningCounter): Read {
   if (body === undefined) throw refusal([unreadableRecord.not_an_object], false);
   let isWrapped = false;
   const { values, repeated, unreadable } = findingFault(body, () => {
@@ -102,7 +104,7 @@ function readInteraction(
   if (unreadable) throw refusal([unreadableRecord[unreadable]], isWrapped);
   const { row, problems } = check(values, repeated);
   if (problems) throw refusal(problems, isWrapped);
-  return {
+  const read = {
     organisationId,
     interactionId: randomUUIDv7(),
     itemType: fieldOf(row, 'item_type') as ItemType,
@@ -111,6 +113,10 @@ function readInteraction(
     row,
     eventTime: checkedEventTime(fieldOf(row, 'event_timestamp') as string | number),
   };
+  // Earlier releases stored and hashed a user_id as it was sent, and their retries must match.
+  const sent = values[userAt];
+  const isRewritten = typeof sent === 'string' && sent !== row[userAt];
+  return { read, hashed: isRewritten ? row.with(userAt, sent) : row };
 }
 
 function refusal(problems: readonly FieldProblem[], isWrapped: boolean): RequestError {

@@ -129,6 +129,8 @@ export interface ListedKey {
   readonly browser: boolean;
   /** A browser key's origins. Empty for a regular key. */
   readonly origins: readonly string[];
+  /** Whether the key belongs to a link to the console, so that nobody can send it. */
+  readonly link: boolean;
   readonly label: string | null;
   readonly created_at: string;
   readonly created_by: string;
@@ -141,7 +143,7 @@ export interface ListedKey {
 /** Wraps a query on `api_keys` so that it returns keys as the operator sees them. */
 const listed = (keys: string) => `
   select k.key_id, o.slug as organisation, k.permissions, k.browser_origins is not null as browser,
-    coalesce(k.browser_origins, '{}') as origins, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
+    coalesce(k.browser_origins, '{}') as origins, k.key_sha256 = decode(repeat('00', 32), 'hex') as link, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
     ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
     ${isoTime('k.revoked_at')} as revoked_at, k.successor_of
   from (${keys}) k join organisations o using (organisation_id)`;

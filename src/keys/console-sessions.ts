@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
 
 export interface ConsoleSession {
   readonly keyId: string;
@@ -37,9 +38,9 @@ export class ConsoleSessions {
   }
 
   /** Starts a session and returns its token, or undefined if the key is no longer valid. */
-  async begin(keyId: string): Promise<string | undefined> {
+  async begin(keyId: string, database: Client | Pool = this.#pool): Promise<string | undefined> {
     const token = makeConsoleToken();
-    const { rows } = await this.#pool.query<{ ends: Date | null }>({
+    const { rows } = await database.query<{ ends: Date | null }>({
       name: 'begin console session',
       text: 'select begin_console_session($1, $2) as ends',
       values: [hashConsoleToken(token), keyId],
@@ -47,9 +48,9 @@ export class ConsoleSessions {
     return rows[0]?.ends ? token : undefined;
   }
 
-  async find(token: string): Promise<ConsoleSession | undefined> {
+  async find(token: string, database: Client | Pool = this.#pool): Promise<ConsoleSession | undefined> {
     if (!isConsoleToken(token)) return undefined;
-    const { rows } = await this.#pool.query<{
+    const { rows } = await database.query<{
       key_id: string;
       label: string | null;
       key_expires_at: Date | null;
@@ -82,14 +83,23 @@ export class ConsoleSessions {
     });
   }
 
-  /** Uses up a link and returns its key's id, or undefined if the link is invalid, expired or already used. */
-  async useLink(link: string): Promise<string | undefined> {
+  /**
+   * Uses up a link, starts its session and returns the session's token, or undefined if the link is invalid, expired or
+   * already used. If `check` throws, the link can still be used.
+   */
+  async beginByLink(link: string, check: (begun: ConsoleSession) => void): Promise<string | undefined> {
     if (!isConsoleToken(link)) return undefined;
-    const { rows } = await this.#pool.query<{ key_id: string | null }>({
-      name: 'use console link',
-      text: 'select use_console_link($1) as key_id',
-      values: [hashConsoleToken(link)],
+    return inTransaction(this.#pool, async (client) => {
+      const { rows } = await client.query<{ key_id: string | null }>({
+        name: 'use console link',
+        text: 'select use_console_link($1) as key_id',
+        values: [hashConsoleToken(link)],
+      });
+      const keyId = rows[0]?.key_id ?? undefined;
+      const token = keyId === undefined ? undefined : await this.begin(keyId, client);
+      const begun = token === undefined ? undefined : await this.find(token, client);
+      if (begun) check(begun);
+      return token;
     });
-    return rows[0]?.key_id ?? undefined;
   }
 }

@@ -19,6 +19,9 @@ export const allPermissions: readonly Permission[] = [
   'interactions:read',
 ];
 
+/** All permissions but those for a single type, which `data:write` covers. */
+export const mainPermissions: readonly Permission[] = [...allPermissions, 'data:erase', 'data:access'];
+
 export const readingPermissions: readonly Permission[] = ['data:read', 'interactions:read'];
 
 export const permissions: readonly Permission[] = [

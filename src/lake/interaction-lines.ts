@@ -3,7 +3,7 @@ import { withoutSorting } from '../postgres/index-order.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import { type Pool, withClient } from '../postgres/pool.ts';
 import { takeRows } from '../postgres/take-rows.ts';
-import { isVisible, quote } from '../records/tables.ts';
+import { isVisible, quote, shownValue } from '../records/tables.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { LakeTable } from './lake-table.ts';
 import { lakeLimits } from './limits.ts';
@@ -22,9 +22,10 @@ const selected = stored.map(({ name }) => quote(name)).join(', ');
  */
 const asJson = `case when ${isVisible('interactions')} then (select row_to_json(r)::text from (
   select ${stored
-    .map(({ name, type }) =>
-      type === 'timestamp' ? `${exactTime(`t.${name}`)} as ${name}` : `t.${quote(name)}`,
-    )
+    .map(({ name, type }) => {
+      const value = shownValue('interactions', name);
+      return `${type === 'timestamp' ? exactTime(value) : value} as ${quote(name)}`;
+    })
     .join(', ')}) r) else '' end`;
 
 /** Adds the time of receipt, which is part of the id. PostgreSQL 15 cannot extract the time from a UUID. */

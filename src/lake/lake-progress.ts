@@ -1,4 +1,3 @@
-import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
@@ -160,7 +159,7 @@ export async function oldestChanges(
      from lake_progress p
      join change_counters c on c.organisation_id = p.organisation_id
      join changes u on u.organisation_id = p.organisation_id
-       and u.number = greatest(p.number, c.forgotten_number) + 1 and u.${beforeTomorrow()}
+       and u.number = greatest(p.number, c.forgotten_number) + 1
      where p.organisation_id = any ($1::uuid[])`,
     [organisationIds],
   );
@@ -189,8 +188,7 @@ export async function countWaitingRows(
 ): Promise<number> {
   const { rows } = await pool.query<{ rows: string }>(
     `select coalesce(sum(size), 0) as rows from changes
-     where organisation_id = $1 and number > ${Math.trunc(number)} and number <= ${Math.trunc(number + changesMax)}
-       and ${beforeTomorrow()}`,
+     where organisation_id = $1 and number > ${Math.trunc(number)} and number <= ${Math.trunc(number + changesMax)}`,
     [organisationId],
   );
   return Number(rows[0]?.rows ?? 0);

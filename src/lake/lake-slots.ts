@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isClockRight } from '../postgres/health/server-state.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { lakeLimits } from './limits.ts';
@@ -34,8 +35,14 @@ export class LakeSlots {
     return [...this.#held.values()].filter((untilMs) => performance.now() < untilMs).length;
   }
 
+  /** Renews the slots. A process with a wrong clock holds none, because it would delete files by their age. */
   async renew(): Promise<void> {
     const askedMs = performance.now();
+    const { rows } = await this.#pool.query<{ is_right: boolean }>(
+      `select ${isClockRight('$1')} as is_right`,
+      [new Date()],
+    );
+    if (!rows[0]?.is_right) return this.release();
     const seconds = lakeLimits.slotMs / 1_000;
     const slots = await inTransaction(this.#pool, async (client) => {
       await client.query('delete from lake_processes where ends_at < now()');

@@ -15,6 +15,7 @@ import {
   type Copying,
   expiredInteractions,
   type LakeProgress,
+  LakeTaken,
   readProgress,
   saveProgress,
   type Versions,
@@ -24,6 +25,7 @@ import { isInLog, type LastChange } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import { Spool } from './spool.ts';
 import { heldStore } from './store/held-store.ts';
+import type { LakePlace } from './store/lake-place.ts';
 import type { LakeStore } from './store/lake-store.ts';
 import { lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
@@ -39,6 +41,8 @@ export interface StepDone {
 export interface LakeParts {
   readonly pool: Pool;
   readonly store: LakeStore;
+  /** Where the store's files are. Without it, the store belongs to this database. */
+  readonly place?: Pick<LakePlace, 'claim' | 'isChecked'>;
   readonly parquet: ParquetWriter;
   readonly suppressions: Suppressions;
   /** Whether this process still holds the organisation's slot. */
@@ -112,6 +116,7 @@ export class LakeWriter {
   /** Deletes a limited number of the lake's files. */
   async remove(organisationId: string): Promise<void> {
     this.forget(organisationId);
+    await this.#parts.place?.claim();
     await removeLake(this.#parts.pool, this.#storeOf(organisationId), organisationId);
   }
 
@@ -120,8 +125,12 @@ export class LakeWriter {
   }
 
   #storeOf(organisationId: string): LakeStore {
-    const { store, isHeld } = this.#parts;
-    return heldStore(store, () => isHeld(organisationId));
+    const { store, place, isHeld } = this.#parts;
+    return heldStore(store, async () => {
+      if (!place?.isChecked) await place?.claim();
+      // Without the slot, another process may be removing the lake.
+      if (!isHeld(organisationId)) throw new LakeTaken();
+    });
   }
 
   async #hasFiles(organisationId: string): Promise<boolean> {
@@ -148,7 +157,8 @@ export class LakeWriter {
    * replaces the records.
    */
   async #beginCopy(organisationId: string, before: LakeProgress | undefined): Promise<LakeProgress> {
-    const { pool } = this.#parts;
+    const { pool, place } = this.#parts;
+    await place?.claim();
     const began = new Date();
     const begun = { ...(await beginning(pool, organisationId)), versions: before?.versions ?? {} };
     await saveProgress(pool, organisationId, before, begun, began);
@@ -160,7 +170,9 @@ export class LakeWriter {
    * database has lost, or people who were erased without this lake being searched.
    */
   async #startOver(organisationId: string, before: LakeProgress | undefined): Promise<StepDone> {
-    const { pool } = this.#parts;
+    const { pool, place } = this.#parts;
+    // Files that are missing because a folder is not mounted are not lost.
+    await place?.claim();
     const begun = await beginning(pool, organisationId);
     await inTransaction(pool, async (client) => {
       await saveProgress(client, organisationId, before, begun, null);

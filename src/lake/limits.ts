@@ -9,6 +9,8 @@ export const lakeLimits = {
   /** How often a process checks which organisations have new data (`pollMs`) and which have a lake (`switchMs`). */
   pollMs: 5_000,
   switchMs: 10_000,
+  /** How long a process relies on the last check that the place of the files belongs to its database. */
+  placeCheckedMs: 10_000,
   /** The number of organisations that are processed at the same time. */
   organisationsAtOnce: 2,
   /** An organisation with at least this many new rows counts as busy, and its rows are written after a minute. */

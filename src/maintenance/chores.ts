@@ -1,14 +1,15 @@
 // maintenance/: all background work, which runs in one elected process.
 
-import { collectForAll } from '../access/collect.ts';
+import { collectRecords } from '../access/collect-records.ts';
 import { expireCollected } from '../access/expire-collected.ts';
-import { accessLimits } from '../access/limits.ts';
 import { dropOldChanges, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
 import { finishErasures } from '../erasure/finish-erasures.ts';
-import { sweepErasures } from '../erasure/sweep/sweep.ts';
+import { erasePeople } from '../erasure/sweep/erase-people.ts';
+import { rewriting } from '../erasure/sweep/rewrite-user-ids.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
+import { runJobs } from '../jobs/run-jobs.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
 import { lakeLag } from '../lake/lake-progress.ts';
 import { limits } from '../limits.ts';
@@ -19,16 +20,17 @@ import { quotaLimits } from '../quotas/limits.ts';
 import { countNearQuota, UsageKeeper } from '../quotas/measure-usage.ts';
 import { receiptPartitions } from '../receipts/receipts.ts';
 import { rollUpCounts } from '../records/record-counts.ts';
-import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
-import { settleAll } from '../rejections/unsettled-batches.ts';
+import { settling } from '../rejections/unsettled-batches.ts';
 import { removalLimits } from '../removal/limits.ts';
-import { OrganisationRemover } from '../removal/remove-organisations.ts';
+import { removeOrganisations } from '../removal/remove-organisations.ts';
 import { ReportKeeper } from '../reports/keep-report.ts';
 import { reportLagMs } from '../reports/report-lag.ts';
+import { dropExpiredDays } from '../retention/drop-days.ts';
 import { expireRows } from '../retention/expire-rows.ts';
-import { expiredBefore, rejectionsKept } from '../retention/kept-days.ts';
+import { purgeKinds, purgeRejections } from '../retention/purge-rejections.ts';
 import { Suppressions } from '../suppression/suppressions.ts';
+import { logBackupAge } from './log-backup-age.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
 
@@ -56,6 +58,12 @@ export function counting(
       // This chore reads each key once, and the alert should end soon after a client has switched to another key.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
+    },
+    {
+      name: 'measure the backup of the log',
+      // This chore reads one row.
+      everyMs: limits.maintenanceRetryMs,
+      run: async () => report({ logBackupAgeSeconds: await logBackupAge(pool) }),
     },
     {
       name: 'count waiting work',
@@ -104,12 +112,12 @@ export async function makeAllPartitions(pool: Pool): Promise<void> {
 
 /** Returns the maintenance chores. `counting` returns the chores that count for metrics. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
-  const { receiptsKeptDays: daysKept, changesKeptDays } = config;
+  const { changesKeptDays } = config;
   const hourly = limits.maintenanceIntervalMs;
   const reportKeeper = new ReportKeeper(pool, config);
   const usageKeeper = new UsageKeeper(pool);
   const suppressions = new Suppressions(config.erasureKeys);
-  const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
+  const people = [rewriting, erasePeople(suppressions), collectRecords(suppressions), expireCollected];
   return [
     {
       name: 'roll up counts',
@@ -130,19 +138,13 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'settle rejections',
       everyMs: limits.settleRejectionsIntervalMs,
-      run: (stopping) => settleAll(pool, stopping),
+      run: (stopping) => runJobs(pool, [settling], stopping, limits.settleRejectionsMs),
     },
     {
       name: 'erase people',
       everyMs: limits.erasureIntervalMs,
       loop: 'people',
-      run: (stopping) => sweepErasures(pool, suppressions, stopping),
-    },
-    {
-      name: 'collect for access requests',
-      everyMs: limits.erasureIntervalMs,
-      loop: 'people',
-      run: (stopping) => collectForAll(pool, suppressions, stopping),
+      run: (stopping) => runJobs(pool, people, stopping),
     },
     {
       name: 'count for the report',
@@ -155,46 +157,25 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       everyMs: hourly,
       run: () => makeAllPartitions(pool),
     },
-    ...withOldData(pool, config),
-    {
-      name: 'drop old receipts',
-      everyMs: hourly,
-      run: (stopping) => dropPartitions(pool, receiptPartitions, daysKept, stopping),
-    },
     {
       name: 'drop old changes',
       everyMs: hourly,
+      loop: 'changes',
       async run(stopping) {
         await dropOldChanges(pool, changesKeptDays, stopping);
         await finishErasures(pool);
       },
     },
-    {
-      name: 'remove old rejections',
-      everyMs: hourly,
-      async run(stopping) {
-        await purgeRejections(pool, new Date(Date.now() - daysKept * 24 * 3_600_000), stopping);
-        for (const [days, organisationIds] of await rejectionsKept(pool))
-          await purgeRejections(pool, expiredBefore(days, new Date()), stopping, organisationIds);
-        await purgeKinds(pool, new Date(Date.now() - limits.rejectionKindLifeMs), stopping);
-      },
-    },
-    {
-      name: 'forget idempotency keys',
-      everyMs: hourly,
-      async run(stopping) {
-        await purgeIdempotencyKeys(pool, 'interaction', forgottenBefore(), stopping);
-        await purgeIdempotencyKeys(pool, 'upload', forgottenBefore(), stopping);
-      },
-    },
+    ...withOldData(pool, config),
   ];
 }
 
-/** Returns the chores that can take a long time if there is a lot of data. */
+/** Returns the chores that can take a long time if there is a lot of data. Quotas and settling do not wait for them. */
 function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
   const loop = 'old data';
   const everyMs = limits.maintenanceIntervalMs;
-  const remover = new OrganisationRemover(pool, config);
+  const rejections = [purgeRejections(config.receiptsKeptDays)];
+  const removal = [removeOrganisations(config)];
   return [
     {
       name: 'index days that are over',
@@ -203,22 +184,54 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
       run: (stopping) => indexPartitions(pool, stopping),
     },
     {
+      name: 'drop old receipts',
+      everyMs,
+      loop,
+      run: (stopping) => dropPartitions(pool, receiptPartitions, config.receiptsKeptDays, stopping),
+    },
+    {
       name: 'remove what has expired',
       everyMs,
       loop,
-      run: (stopping) => expireRows(pool, stopping),
+      run: expiry(pool),
     },
     {
-      name: 'delete what was collected for access requests',
+      name: 'remove old rejections',
       everyMs,
       loop,
-      run: (stopping) => expireCollected(pool, new Date(Date.now() - accessLimits.recordsKeptMs), stopping),
+      async run(stopping) {
+        const left = await runJobs(pool, rejections, stopping);
+        const kinds = await purgeKinds(pool, limits.rejectionKindLifeMs, stopping);
+        return left === 'all' ? kinds : left;
+      },
+    },
+    {
+      name: 'forget idempotency keys',
+      everyMs,
+      loop,
+      async run(stopping) {
+        const left = await purgeIdempotencyKeys(pool, 'interaction', stopping);
+        const ofUploads = await purgeIdempotencyKeys(pool, 'upload', stopping);
+        return left === 'all' ? ofUploads : left;
+      },
     },
     {
       name: 'remove organisations',
       everyMs: removalLimits.intervalMs,
       loop,
-      run: (stopping) => remover.run(stopping),
+      run: (stopping) => runJobs(pool, removal, stopping),
     },
   ];
+}
+
+/** Rows are deleted in many rounds. Days are dropped once an hour, because that scans days that somebody keeps. */
+function expiry(pool: Pool): Chore['run'] {
+  let dropMs = 0;
+  return async (stopping) => {
+    if (performance.now() >= dropMs) {
+      await dropExpiredDays(pool, stopping);
+      dropMs = performance.now() + limits.maintenanceIntervalMs;
+    }
+    return runJobs(pool, [expireRows()], stopping);
+  };
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.ts';
+import { isClockRight } from '../postgres/health/server-state.ts';
 import type { Pool } from '../postgres/pool.ts';
 
 /** Elects one of the processes that use the database. If a process is killed, its lease expires. */
@@ -22,14 +23,18 @@ export class Lease {
     return performance.now() < this.#heldUntilMs;
   }
 
-  /** Takes the lease if it is free, or renews it if we hold it. */
+  /**
+   * Takes the lease if it is free, or renews it if we hold it. A process with a wrong clock must not hold it, because what
+   * it writes would carry wrong times.
+   */
   async renew(): Promise<void> {
     const askedMs = performance.now();
     const { rowCount } = await this.#pool.query(
-      `insert into leases as l (name, holder, ends_at) values ($1, $2, now() + make_interval(secs => $3))
+      `insert into leases as l (name, holder, ends_at) 
+       select $1, $2, now() + make_interval(secs => $3) where ${isClockRight('$4')}
        on conflict (name) do update set holder = excluded.holder, ends_at = excluded.ends_at
        where l.holder = excluded.holder or l.ends_at < now()`,
-      [this.#name, this.#holder, limits.leaseMs / 1_000],
+      [this.#name, this.#holder, limits.leaseMs / 1_000, new Date()],
     );
     this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
   }

@@ -1,21 +1,32 @@
 import type { Config } from '../config.ts';
+import { isUnswept } from '../erasure/find-erasures.ts';
 import type { WaitingWork } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /**
- * Returns the unfinished stepwise work, for metrics. Each statement reads an index that contains only unfinished work.
+ * The kinds of jobs that count from the start of the job. Settling is not among them: while an organisation uploads, it
+ * always has batches to settle, so its job may be old although nothing waits.
+ */
+const countedJobs = ['rewriting', 'retention', 'purging', 'expired access requests'];
+
+/**
+ * Returns the unfinished work, for metrics. Requests and removals are counted where they are stored and not by their
+ * jobs. They wait from the time of the request, also if they have no job at the moment, because ids are still being
+ * rewritten, too much has been collected, or files in the lake have not been removed. A request is always older than its
+ * job. Each statement reads an index that contains only unfinished work.
  */
 export async function waitingWork(
   pool: Pool,
   { deletedOrganisationsKeptDays }: Pick<Config, 'deletedOrganisationsKeptDays'>,
 ): Promise<Record<string, WaitingWork>> {
   return {
+    ...(await jobsOf(pool, countedJobs)),
     erasures: await requested(
       pool,
       `select count(*)::integer as waiting, min(erasure_id::text) as oldest
-       from erasures where state in ('pending', 'running')`,
+       from erasures where ${isUnswept}`,
     ),
     // The time is measured from the end of the sweep, because the lake's files cannot be rewritten earlier.
     'lake erasures': await due(
@@ -30,17 +41,7 @@ export async function waitingWork(
        from access_requests a join tenants o on o.organisation_id = a.organisation_id
        where a.state in ('pending', 'running')`,
     ),
-    // In the statements below, a cluster runs the subquery with an offset separately, and joins its result with the
-    // table on the coordinator.
-    retention: await due(
-      pool,
-      `select count(distinct organisation_id)::integer as waiting, ${secondsSince('min(p.waiting_since)')}
-       from organisations o join (
-         select organisation_id, type, waiting_since from retention_progress
-         where deleted_below < expired_below offset 0) as p using (organisation_id)
-       where o.removal_started_at is null
-         and case p.type when 'interactions' then o.interactions_kept_days else o.receipts_kept_days end is not null`,
-    ),
+    // A cluster runs the subquery with an offset separately, and joins its result with the table on the coordinator.
     removals: await due(
       pool,
       `select count(*)::integer as waiting,
@@ -52,6 +53,19 @@ export async function waitingWork(
       [deletedOrganisationsKeptDays],
     ),
   };
+}
+
+async function jobsOf(pool: Pool, kinds: readonly string[]): Promise<Record<string, WaitingWork>> {
+  const { rows } = await pool.query<WaitingWork & { kind: string }>(
+    `select kind, count(*)::integer as waiting, ${secondsSince('min(since)')} from jobs
+     where kind = any ($1::text[]) group by kind`,
+    [kinds],
+  );
+  const counted = kinds.map((kind) => {
+    const { waiting = 0, oldestSeconds = 0 } = rows.find((row) => row.kind === kind) ?? {};
+    return [kind, { waiting, oldestSeconds }];
+  });
+  return Object.fromEntries(counted);
 }
 
 /**

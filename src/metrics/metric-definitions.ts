@@ -87,6 +87,10 @@ export const described = {
     'Time for which tasks have been waiting and none has finished. After 8 seconds, the process is not ready.',
     'part',
   ),
+  clockAhead: gauge(
+    'clock_ahead_seconds',
+    "How far this process's clock is ahead of the database's, or negative if it is behind. Above 60 either way, the process stores nothing and is not ready.",
+  ),
   redisUp: gauge(
     'redis_up',
     '1 if this process counts rate limits in Redis, 0 if Redis cannot be reached. Exists only with `REDIS_URL`.',
@@ -118,7 +122,7 @@ export const described = {
   ),
   workWaiting: gauge(
     'work_waiting',
-    'Unfinished background work, as last counted by the leader: `erasures`, erasures that `intake-server lake` has not yet applied to files (`lake erasures`), `access requests`, organisations with expired data (`retention`), and deleted organisations that can no longer be restored (`removals`).',
+    'Unfinished background work, as last counted by the leader: `erasures`, erasures that `intake-server lake` has not yet applied to files (`lake erasures`), `access requests`, organisations with user ids to rewrite (`rewriting`), expired data (`retention`), old rejections (`purging`) or collected records to delete (`expired access requests`), and deleted organisations that can no longer be restored (`removals`).',
     'work',
   ),
   workOldest: gauge(
@@ -137,6 +141,10 @@ export const described = {
   reportLag: gauge(
     'report_lag_seconds',
     'Age of the oldest change that a report on recommendations has not counted, as last seen by the leader.',
+  ),
+  logBackupAge: gauge(
+    'log_backup_age_seconds',
+    'Time since `intake-server backup-log` last wrote the audit log and the ledger of erased people, or, if it never has, since the database has had this version, as last seen by the leader.',
   ),
   lakeLag: gauge(
     'lake_lag_seconds',

@@ -17,6 +17,7 @@ export interface Sources {
   readonly interactionsWaiting: () => number;
   readonly changeStreams: () => number;
   readonly isReady: () => Promise<boolean>;
+  readonly clockAheadMs: () => number;
   readonly stalledMs: () => Readonly<Record<string, number>>;
   readonly bytesInFlight: () => number;
   readonly bytesInFlightMax: number;
@@ -59,6 +60,7 @@ export interface Counted {
   readonly reportLagSeconds?: number;
   readonly lake?: { readonly lagSeconds: number; readonly copying: number };
   readonly keysExpiring?: number;
+  readonly logBackupAgeSeconds?: number;
   readonly work?: Readonly<Record<string, WaitingWork>>;
   /** How many organisations have used most of a quota, and how many have used all of it. */
   readonly quotas?: { readonly near: number; readonly full: number };
@@ -75,6 +77,7 @@ const countedByLeader = [
   described.partitionsAhead,
   described.rejectionsOpen,
   described.keysExpiring,
+  described.logBackupAge,
   described.workWaiting,
   described.workOldest,
   described.quotasNearlyUsed,
@@ -142,11 +145,12 @@ export class Metrics {
 
   counted(counted: Counted): void {
     const { rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring } = counted;
-    const { work = {}, quotas, lake } = counted;
+    const { work = {}, quotas, lake, logBackupAgeSeconds } = counted;
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
     if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
     if (keysExpiring !== undefined) this.#set(described.keysExpiring, keysExpiring);
+    if (logBackupAgeSeconds !== undefined) this.#set(described.logBackupAge, logBackupAgeSeconds);
     for (const [kind, { waiting, oldestSeconds }] of Object.entries(work)) {
       this.#set(described.workWaiting, waiting, kind);
       this.#set(described.workOldest, oldestSeconds, kind);
@@ -203,6 +207,7 @@ export class Metrics {
     this.#set(described.changeStreams, sources.changeStreams());
     for (const [part, ms] of Object.entries(sources.stalledMs()))
       this.#set(described.stalled, ms / 1_000, part);
+    this.#set(described.clockAhead, sources.clockAheadMs() / 1_000);
     this.#set(described.bytesInFlight, sources.bytesInFlight());
     this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
     this.#set(described.leader, sources.isLeader() ? 1 : 0);

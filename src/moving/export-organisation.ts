@@ -1,6 +1,7 @@
 import { ChangeCursors } from '../changes/change-cursor.ts';
 import { freshCursor } from '../changes/change-log.ts';
 import { version } from '../config.ts';
+import { isUnswept } from '../erasure/find-erasures.ts';
 import { SignedCursors } from '../keys/signed-cursors.ts';
 import { audit, type Operator } from '../operator/audit-log.ts';
 import { findOrganisation } from '../operator/organisations.ts';
@@ -147,7 +148,7 @@ async function refuseRestored(pool: Pool): Promise<void> {
 
 async function refuseErasing(pool: Pool, organisationId: string): Promise<void> {
   const { count } = await queryRow<{ count: number }>(pool, {
-    text: `select count(*)::integer as count from erasures where organisation_id = $1 and state in ('pending', 'running')`,
+    text: `select count(*)::integer as count from erasures where organisation_id = $1 and ${isUnswept}`,
     values: [organisationId],
   });
   if (count > 0)

@@ -4,7 +4,14 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { keptTypes } from '../retention/kept-days.ts';
 import { isTokenThere, revokeToken } from './admin-tokens.ts';
-import { type AuditEntry, audit, type Operator } from './audit-log.ts';
+import {
+  type AuditEntry,
+  audit,
+  entriesInLog,
+  importEntries,
+  type Operator,
+  reserveIds,
+} from './audit-log.ts';
 import {
   changeOrganisation,
   deleteOrganisation,
@@ -44,7 +51,7 @@ export async function repeatActs(
   by: Operator,
   entries: readonly AuditEntry[],
 ): Promise<Repeated> {
-  // This must come first, because the following steps add entries under ids that the old log also contains.
+  await reserveIds(pool, entries);
   const lostLimits = await settingsLost(pool, entries, 'organisation.limit');
   const lostRetention = await settingsLost(pool, entries, 'organisation.retention');
   let [revokedKeys, revokedTokens] = [0, 0];
@@ -125,13 +132,9 @@ async function markAgain(
  * the saved log lacks entries, or it belongs to another database.
  */
 export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
-  const { audit_id, act } = entries.at(-1) ?? { audit_id: null, act: null };
-  const { rows } = await pool.query<{ reaches: boolean }>(
-    `select exists (select from audit_log where audit_id = $1 and act = $2)
-       or not exists (select from audit_log) as reaches`,
-    [audit_id, act],
-  );
-  return rows[0]?.reaches ?? false;
+  if ((await entriesInLog(pool, entries.slice(-1))).size > 0) return true;
+  const { rowCount } = await pool.query('select from audit_log limit 1');
+  return rowCount === 0;
 }
 
 async function settingsLost(
@@ -140,11 +143,7 @@ async function settingsLost(
   setting: 'organisation.limit' | 'organisation.retention',
 ): Promise<LostSettings> {
   const set = entries.filter(({ act }) => act === setting);
-  const { rows } = await pool.query<{ audit_id: string }>(
-    'select audit_id from audit_log where act = $2 and audit_id = any($1::bigint[])',
-    [set.map(({ audit_id }) => audit_id), setting],
-  );
-  const kept = new Set(rows.map(({ audit_id }) => String(audit_id)));
+  const kept = await entriesInLog(pool, set);
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
   // A later value replaces an earlier one.
   for (const { audit_id, organisation, details } of set.toReversed())
@@ -265,9 +264,40 @@ async function restartLakes(client: Client): Promise<void> {
   await client.query('update lake_progress set removing_since = now() where removing_since is null');
 }
 
-/** Makes keys work again, either immediately or once erased people are hidden again. */
-export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
-  await inTransaction(pool, async (client) => {
+interface Confirmed {
+  /** The entries of the old database's log, newest first. */
+  readonly entries: readonly AuditEntry[];
+  readonly looksForPeople: boolean;
+  readonly withoutErasures: boolean;
+}
+
+/** The place of the lakes, and the fingerprint of the database that it belongs to. */
+export interface FormerPlace {
+  readonly url: string;
+  readonly fingerprint: string;
+}
+
+/**
+ * Gives the database a new identity, so that it does not write to the lakes of the original unless the operator confirms it.
+ * Both may be running. Returns the place of the original's lakes.
+ */
+async function leavePlace(client: Client): Promise<FormerPlace | undefined> {
+  const { rows } = await client.query<FormerPlace>(
+    'update lake_place set database_id = gen_random_uuid() returning url, fingerprint',
+  );
+  return rows[0]?.url ? rows[0] : undefined;
+}
+
+/**
+ * Makes keys work again, either immediately or once erased people are hidden again. Imports the entries of the old log that
+ * the restored one lacks. Returns the place of the lakes, which has to be taken over.
+ */
+export async function confirmRestore(
+  pool: Pool,
+  by: Operator,
+  { entries, looksForPeople, withoutErasures }: Confirmed,
+): Promise<{ readonly imported: number; readonly place: FormerPlace | undefined }> {
+  return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
       `insert into restores (target) select recovery_target() where recovery_target() is not null
        on conflict do nothing returning target`,
@@ -282,7 +312,10 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
     await endSessions(client);
     await keepDeleted(client);
     await restartLakes(client);
-    await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
+    const imported = await importEntries(client, entries);
+    const details = { target: rows[0]?.target ?? null, without_erasures: withoutErasures };
+    await audit(client, by, 'restore.confirm', details);
+    return { imported, place: await leavePlace(client) };
   });
 }
 

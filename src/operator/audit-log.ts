@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
@@ -46,29 +47,111 @@ export interface AuditEntry {
   readonly key_id: string | null;
   readonly request_id: string | null;
   readonly details: Readonly<Record<string, unknown>>;
+  /** When the entry was imported after a restore. Null for all others. */
+  readonly imported_at: string | null;
 }
 
-/**
- * Lists the entries of one organisation or of all organisations, newest first. If `before` is given, lists only older
- * entries.
- */
+/** Which entries to list. */
+export interface AuditFilter {
+  readonly organisationId?: string | undefined;
+  readonly actor?: string | undefined;
+  /** An action such as `key.issue`, or the part before the dot. */
+  readonly action?: string | undefined;
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
+}
+
+/** Lists the entries that match the filter, newest first. If `before` is given, lists only older entries. */
 export async function listAuditEntries(
   pool: Pool,
-  organisationId: string | null,
+  { organisationId, actor, action, since, until }: AuditFilter,
   count: number,
   before: string | null = null,
 ): Promise<AuditEntry[]> {
   // The query includes only the conditions that are needed, and its limit is a literal. `listApiKeys` explains why.
-  const values: string[] = [];
+  const values: (string | Date)[] = [];
   const conditions: string[] = [];
-  if (organisationId !== null) conditions.push(`a.organisation_id = $${values.push(organisationId)}`);
+  if (organisationId !== undefined) conditions.push(`a.organisation_id = $${values.push(organisationId)}`);
+  if (actor !== undefined) conditions.push(`a.actor = $${values.push(actor)}`);
+  if (action !== undefined) {
+    const value = `$${values.push(action)}`;
+    conditions.push(`(a.act = ${value} or split_part(a.act, '.', 1) = ${value})`);
+  }
+  if (since !== undefined) conditions.push(`a.at >= $${values.push(since)}`);
+  if (until !== undefined) conditions.push(`a.at < $${values.push(until)}`);
   if (before !== null) conditions.push(`a.audit_id < $${values.push(before)}`);
   const { rows } = await pool.query<AuditEntry>(
-    `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details
+    `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details,
+       ${isoTime('a.imported_at')} as imported_at
      from audit_log a left join organisations o using (organisation_id)
      ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
      order by a.audit_id desc limit ${Math.trunc(count)}`,
     values,
   );
   return rows;
+}
+
+/** Reads all entries that match the filter in chunks, newest first, but at most `countMax`. */
+export async function* readAuditLog(
+  pool: Pool,
+  filter: AuditFilter,
+  countMax = Number.POSITIVE_INFINITY,
+): AsyncGenerator<AuditEntry[]> {
+  let before: string | null = null;
+  for (let left = countMax; left > 0; ) {
+    const count = Math.min(left, limits.auditEntriesPerRead);
+    const entries: AuditEntry[] = await listAuditEntries(pool, filter, count, before);
+    if (entries.length > 0) yield entries;
+    if (entries.length < count) return;
+    left -= entries.length;
+    before = entries.at(-1)?.audit_id ?? null;
+  }
+}
+
+/** Returns those of the entries that the log has. */
+export async function entriesInLog(
+  client: Pick<Client, 'query'>,
+  entries: readonly AuditEntry[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ audit_id: string }>(
+    `select a.audit_id from unnest($1::bigint[], $2::text[], $3::timestamptz[]) as e(audit_id, act, at)
+     join audit_log a on a.audit_id = e.audit_id and a.act = e.act
+       and date_trunc('milliseconds', a.at) = date_trunc('milliseconds', e.at)`,
+    [entries.map(({ audit_id }) => audit_id), entries.map(({ act }) => act), entries.map(({ at }) => at)],
+  );
+  return new Set(rows.map(({ audit_id }) => String(audit_id)));
+}
+
+/** Keeps the ids of these entries free until they are imported. */
+export async function reserveIds(pool: Pool, entries: readonly AuditEntry[]): Promise<void> {
+  const newest = entries.reduce((max, { audit_id }) => Math.max(max, Number(audit_id)), 0);
+  await pool.query('select reserve_audit_ids($1)', [newest]);
+}
+
+/** Imports the entries that the log lacks, and returns their number. The entries are sorted, newest first. */
+export async function importEntries(client: Client, entries: readonly AuditEntry[]): Promise<number> {
+  const kept = await entriesInLog(
+    client,
+    entries.filter(({ act }) => act === 'organisation.create'),
+  );
+  // An organisation that was created after the restored time is lost. Another one may have had its slug before.
+  const lost = new Set<string | null>();
+  const marked = entries.toReversed().map((entry) => {
+    if (entry.act === 'organisation.create')
+      lost[kept.has(String(entry.audit_id)) ? 'delete' : 'add'](entry.organisation);
+    return { ...entry, organisation_is_lost: lost.has(entry.organisation) };
+  });
+  let imported = 0;
+  for (let from = 0; from < marked.length; from += limits.auditEntriesPerRead) {
+    const { rows } = await client.query<{ added: number }>('select import_audit_entries($1) as added', [
+      JSON.stringify(marked.slice(from, from + limits.auditEntriesPerRead)),
+    ]);
+    imported += rows[0]?.added ?? 0;
+  }
+  return imported;
+}
+
+/** Stores when the audit log and the ledger were last written to files. */
+export async function noteBackup(pool: Pool, writtenAt: Date): Promise<void> {
+  await pool.query('update log_backups set written_at = $1', [writtenAt]);
 }

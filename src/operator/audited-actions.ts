@@ -220,7 +220,10 @@ export async function issueConsoleLink(
       expiresAt,
     ]);
     const expires_at = expiresAt.toISOString();
-    await audit(client, by, 'console.link', { permissions, expires_at }, { organisationId, keyId });
+    // A platform creates a link for each visit of its users, so the links of a request are counted, one entry a day.
+    if (by.requestId !== undefined)
+      await client.query('select count_console_link($1, $2, $3)', [by.actor, organisationId, isReadOnly]);
+    else await audit(client, by, 'console.link', { permissions, expires_at }, { organisationId, keyId });
     await client.query('select remove_link_keys()');
     // The token is placed in the fragment, which browsers never send and proxies never log.
     return { path: `/console/sign-in#${token}`, key_id: keyId, expires_at };

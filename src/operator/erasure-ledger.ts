@@ -1,6 +1,10 @@
 import { limits } from '../limits.ts';
+import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
+import { addSuppressions } from '../suppression/add-suppressions.ts';
+import { liftAgain } from '../suppression/lift-again.ts';
 
 /**
  * One suppressed id in the ledger. It contains only the data that a restored database needs, and nothing that identifies a
@@ -16,6 +20,28 @@ export interface LedgerEntry {
   /** The hash in hexadecimal. */
   readonly hash: string;
   readonly filter: string;
+  /** The fingerprint of the hash's key in hexadecimal. Ledgers of older versions lack it and the next field. */
+  readonly key_fingerprint?: string | null;
+  /** When the suppression was lifted. */
+  readonly lifted_at?: string | null;
+}
+
+/** The last line of a ledger. A ledger without it was cut off. */
+export interface LedgerEnd {
+  readonly entries: number;
+  readonly written_at: string;
+}
+
+/** Returns the lines of the ledger in chunks. */
+export async function* ledgerLines(pool: Pool): AsyncGenerator<string> {
+  const written_at = new Date().toISOString();
+  let count = 0;
+  for await (const entries of readLedger(pool)) {
+    count += entries.length;
+    yield entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  }
+  const end: LedgerEnd = { entries: count, written_at };
+  yield `${JSON.stringify(end)}\n`;
 }
 
 /** Reads all suppressions in chunks, one organisation after another. */
@@ -24,25 +50,53 @@ export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
     'select organisation_id from organisations order by organisation_id',
   );
   for (const { organisation_id } of organisations)
-    for (let after = '\\x'; ; ) {
+    for (let after = ['\\x', firstUuid]; ; ) {
       const { rows } = await pool.query<LedgerEntry>(
         `select e.organisation_id, e.erasure_id, e.mode, e.key_id, e.people, e.known, encode(s.hash, 'hex') as hash,
-           s.filter::text as filter
+           s.filter::text as filter, encode(s.key_fingerprint, 'hex') as key_fingerprint,
+           ${exactTime('coalesce(s.lifted_at, s.lifted_before)')} as lifted_at
          from suppressions s join erasures e on e.organisation_id = s.organisation_id and e.erasure_id = s.erasure_id
-         where s.organisation_id = $1 and e.organisation_id = $1 and s.hash > $2
-         order by s.hash limit ${limits.ledgerEntriesPerRead}`,
-        [organisation_id, after],
+         where s.organisation_id = $1 and e.organisation_id = $1 and (s.hash, s.erasure_id) > ($2, $3)
+         order by s.hash, s.erasure_id limit ${limits.ledgerEntriesPerRead}`,
+        [organisation_id, ...after],
       );
       if (rows.length > 0) yield rows;
       const last = rows.at(-1);
       if (!last || rows.length < limits.ledgerEntriesPerRead) break;
-      after = `\\x${last.hash}`;
+      after = [`\\x${last.hash}`, last.erasure_id];
     }
 }
 
 /**
+ * Compares the ledger with the erasures in the restored database. `isOlder` means that it lacks one of an organisation that
+ * it contains. `missing` is the number of organisations with erasures that it does not contain, because they were removed
+ * before it was written, or because it is another database's.
+ */
+export async function compareLedger(
+  pool: Pool,
+  entries: readonly LedgerEntry[],
+): Promise<{ readonly isOlder: boolean; readonly missing: number }> {
+  const known = Map.groupBy(entries, ({ organisation_id }) => organisation_id);
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    'select organisation_id from organisations order by organisation_id',
+  );
+  let [isOlder, missing] = [false, 0];
+  for (const { organisation_id } of rows) {
+    const { rows: lacking } = await pool.query(
+      `select from erasures e where organisation_id = $1 and erasure_id <> all ($2::uuid[])
+         and exists (select from suppressions s where s.organisation_id = $1 and s.erasure_id = e.erasure_id)
+       limit 1`,
+      [organisation_id, [...new Set(known.get(organisation_id)?.map(({ erasure_id }) => erasure_id))]],
+    );
+    if (lacking.length > 0 && known.has(organisation_id)) isOlder = true;
+    else if (lacking.length > 0) missing++;
+  }
+  return { isOlder, missing };
+}
+
+/**
  * Repeats the erasures that the restored database lacks, and returns their number. These people's data still has to be
- * found. Must run before the restore is confirmed.
+ * found. Erasures that had been lifted are lifted again, once they are swept. Must run before the restore is confirmed.
  */
 export async function repeatErasures(pool: Pool, entries: readonly LedgerEntry[]): Promise<number> {
   let repeated = 0;
@@ -80,18 +134,35 @@ async function repeatFor(
   );
   const isNew = new Set(rows.map(({ erasure_id }) => erasure_id));
   const added = entries.filter(({ erasure_id }) => isNew.has(erasure_id));
-  await client.query(
-    `insert into suppressions (organisation_id, hash, filter, erasure_id, version)
-     select o.organisation_id, i.hash, i.filter, i.erasure_id, $2::integer from tenants o
-     cross join unnest($3::bytea[], $4::bigint[], $5::uuid[]) as i(hash, filter, erasure_id)
-     where o.organisation_id = $1 on conflict do nothing`,
-    [
-      organisationId,
-      versions[0].version,
-      added.map(({ hash }) => `\\x${hash}`),
-      added.map(({ filter }) => filter),
-      added.map(({ erasure_id }) => erasure_id),
-    ],
+  await addSuppressions(
+    client,
+    { organisationId, version: versions[0].version },
+    added.map(({ erasure_id, hash, filter, key_fingerprint, lifted_at }) => ({
+      erasureId: erasure_id,
+      hash: Buffer.from(hash, 'hex'),
+      filter: BigInt(filter),
+      fingerprint: key_fingerprint ? Buffer.from(key_fingerprint, 'hex') : null,
+      liftedBefore: lifted_at ?? null,
+    })),
   );
+  const lifted = erasures.filter(({ erasure_id, lifted_at }) => lifted_at && !isNew.has(erasure_id));
+  await liftFor(client, organisationId, lifted);
   return isNew.size;
+}
+
+/** Lifts erasures that were requested before the restored time and lifted after it. */
+async function liftFor(
+  client: Client,
+  organisationId: string,
+  lifted: readonly LedgerEntry[],
+): Promise<void> {
+  if (lifted.length === 0) return;
+  const erasureIds = lifted.map(({ erasure_id }) => erasure_id);
+  await client.query(
+    `update suppressions s set lifted_before = i.lifted_at
+     from unnest($2::uuid[], $3::timestamptz[]) as i(erasure_id, lifted_at)
+     where s.organisation_id = $1 and s.erasure_id = i.erasure_id and s.lifted_at is null`,
+    [organisationId, erasureIds, lifted.map(({ lifted_at }) => lifted_at)],
+  );
+  await liftAgain(client, organisationId, erasureIds);
 }

@@ -22,7 +22,7 @@ export async function lakeStateOf(
 ): Promise<LakeState> {
   if (!lake) return { state: 'off', as_of: null, lag_seconds: null };
   const { rows } = await pool.query<{ is_copying: boolean; as_of: string | null }>(
-    `select bool_or(copied_after is not null) as is_copying, ${isoTime('min(as_of)')} as as_of
+    `select bool_or(copied_after is not null or removing_since is not null) as is_copying, ${isoTime('min(as_of)')} as as_of
      from lake_progress where organisation_id = $1 group by organisation_id`,
     [organisation_id],
   );

@@ -125,6 +125,25 @@ export async function listOrganisations(
 }
 
 /**
+ * Adds how much each organisation has stored, which is rolled up once a minute. In a cluster, the counts are not on the
+ * node of the `organisations` table.
+ */
+export async function withStored(
+  pool: Pool,
+  organisations: readonly Organisation[],
+): Promise<(Organisation & { readonly records: number; readonly last_upload_at: string | null })[]> {
+  if (organisations.length === 0) return [];
+  const { rows } = await pool.query<{ organisation_id: string; records: number; last_upload_at: string }>(
+    `select organisation_id, sum(records)::float8 as records, ${isoTime('max(last_upload)')} as last_upload_at
+     from record_counts where organisation_id = any ($1::uuid[]) group by organisation_id`,
+    [organisations.map(({ organisation_id }) => organisation_id)],
+  );
+  const stored = new Map(rows.map(({ organisation_id, ...rest }) => [organisation_id, rest]));
+  const nothing = { records: 0, last_upload_at: null };
+  return organisations.map((one) => ({ ...one, ...(stored.get(one.organisation_id) ?? nothing) }));
+}
+
+/**
  * Marks an organisation as deleted, or removes that mark. An organisation that is already deleted keeps its original
  * deletion time.
  */

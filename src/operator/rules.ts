@@ -1,4 +1,4 @@
-import { allPermissions, isPermission, type Permission } from '../keys/permissions.ts';
+import { isPermission, mainPermissions, type Permission } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type Field, type Problem, text } from '../registry/fields.ts';
 import type { KeptType } from '../retention/kept-days.ts';
@@ -21,7 +21,7 @@ export function slugProblem(slug: string): string | undefined {
 export function permissionProblem(permission: string): string | undefined {
   return isPermission(permission)
     ? undefined
-    : `must be one of ${allPermissions.join(', ')} or data:write:<type>`;
+    : `must be one of ${mainPermissions.join(', ')} or data:write:<type>`;
 }
 
 /** Removes duplicate permissions. */

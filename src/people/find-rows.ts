@@ -1,18 +1,34 @@
-import { limits } from '../limits.ts';
-import { firstUuid } from '../registry/uuid-v7.ts';
-import type { Found, People, Searched } from './people.ts';
-import type { PersonalTable } from './personal-tables.ts';
+// people/: finds the data stored about people, for erasures and access requests.
 
-/** A row, with the ids of all people in it. */
+import { type Span, spanBelow } from '../interactions/interaction-partitions.ts';
+import { uuidLiteral } from '../interactions/interaction-rows.ts';
+import { limits } from '../limits.ts';
+import { isUuid } from '../registry/fields.ts';
+import { firstUuid, lastUuid } from '../registry/uuid-v7.ts';
+import { type Found, type Search, type Searched, wantedIds } from './people.ts';
+import { type PersonalTable, tableWith } from './personal-tables.ts';
+
+/** A row that contains an id that is searched for, with the values of all its identifying fields. */
 export interface RowOfPeople {
   readonly id: string;
-  readonly people: readonly (string | null)[];
+  readonly people: Readonly<Record<string, string | null>>;
 }
 
-/** The last row that was read. Only present if there may be more rows. */
-interface Last {
-  readonly id: string;
-  readonly people: null;
+const interactions = tableWith('interactions');
+
+/** Returns the identifying fields of row `t` as JSON. */
+function peopleIn({ identifying }: PersonalTable): string {
+  return `jsonb_build_object(${identifying.map((column) => `'${column.replaceAll('"', '')}', t.${column}::text`).join(', ')})`;
+}
+
+/** Selects the first rows of `scanned` with wanted ids, one more than a step handles, and the last row if the scan was full. */
+function matching(search: Search, scanned: string, order: 'asc' | 'desc'): string {
+  return `with s as materialized (${scanned})
+    (select distinct s.id, s.people from s cross join jsonb_each_text(s.people) as p(field, id)
+     join (select i.id from ${wantedIds(search)}) as w on w.id = p.id
+     order by s.id ${order} limit ${limits.erasureRowsPerStep + 1})
+    union all
+    (select s.id, null from s order by s.id ${order} offset ${limits.erasureRowsPerScan - 1})`;
 }
 
 /**
@@ -21,25 +37,123 @@ interface Last {
  */
 export async function nextRows(
   db: Searched,
-  { organisationId, idTable }: People,
+  search: Search,
   table: PersonalTable,
   after: string | null,
 ): Promise<Found<RowOfPeople>> {
-  const columns = table.identifying.map((column) => `t.${column}::text`).join(', ');
   const scanned = `
-    select ${table.id} as id, array[${columns}] as people from ${table.name} t
-    where organisation_id = $1 and ${table.id} > $2 order by ${table.id} limit ${limits.erasureRowsPerScan}`;
-  const { rows } = await db.query<RowOfPeople | Last>(
-    // The ids are unnested so that PostgreSQL can use a hash join. With an array, it would compare each row with each id.
-    `with s as materialized (${scanned})
-     select distinct s.id, s.people from s cross join unnest(s.people) as p(id)
-     join ${idTable} e on e.organisation_id = $1 and e.id = p.id
-     union all
-     (select s.id, null from s order by s.id offset ${limits.erasureRowsPerScan - 1})`,
-    [organisationId, after ?? firstUuid],
+    select t.${table.id} as id, ${peopleIn(table)} as people from ${table.name} t
+    where t.organisation_id = $1 and t.${table.id} > $2 order by t.${table.id} limit ${limits.erasureRowsPerScan}`;
+  const { rows } = await db.query<RowOfPeople | { id: string; people: null }>(
+    matching(search, scanned, 'asc'),
+    [search.organisationId, after ?? firstUuid],
   );
-  return {
-    found: rows.filter((row): row is RowOfPeople => row.people !== null),
-    after: rows.find(({ people }) => people === null)?.id ?? null,
-  };
+  const { found, last } = parted(rows);
+  found.sort((one, other) => (one.id < other.id ? -1 : 1));
+  if (found.length <= limits.erasureRowsPerStep) return { found, next: last };
+  const some = found.slice(0, limits.erasureRowsPerStep);
+  return { found: some, next: some.at(-1)?.id ?? null };
+}
+
+function parted(rows: readonly (RowOfPeople | { id: string; people: null })[]): {
+  found: RowOfPeople[];
+  last: string | null;
+} {
+  const found = rows.filter((row): row is RowOfPeople => row.people !== null);
+  return { found, last: rows.find(({ people }) => people === null)?.id ?? null };
+}
+
+/**
+ * How far a search of interactions has got. It goes through the days from the newest to the oldest. On days with indexes it
+ * looks for a limited number of people at a time.
+ */
+export interface InteractionsPlace {
+  /** The search continues with interactions whose id is smaller. */
+  readonly below: string;
+  /** The people whose id is not greater are done for these days. */
+  readonly afterPerson?: string;
+  /** Of the next people, interactions whose id is not smaller are done. Only used if rows stay as they are. */
+  readonly belowOfThese?: string;
+}
+
+/**
+ * Finds people's next interactions. If the caller erases the rows that it was given, so that they are not found again,
+ * `isErasing` saves sorting them.
+ */
+export async function nextInteractions(
+  db: Searched,
+  search: Search,
+  place: InteractionsPlace | null,
+  isErasing: boolean,
+): Promise<Found<RowOfPeople, InteractionsPlace>> {
+  const { below, afterPerson = '', belowOfThese } = place ?? { below: lastUuid };
+  const span = await spanBelow(db, below);
+  if (!span) return { found: [], next: null };
+  if (!span.isIndexed) return scanInteractions(db, search, span, below);
+  const { rows: people } = await db.query<{ id: string }>(
+    `select distinct i.id from ${wantedIds(search)} and i.id > $2 order by i.id limit ${limits.peoplePerSearch}`,
+    [search.organisationId, afterPerson],
+  );
+  const ids = people.map(({ id }) => id);
+  const found =
+    ids.length === 0 ? [] : await indexed(db, search, span, belowOfThese ?? below, ids, isErasing);
+  if (found.length === limits.erasureRowsPerStep)
+    return {
+      found,
+      next: { below, afterPerson, ...(isErasing ? {} : { belowOfThese: found.at(-1)?.id as string }) },
+    };
+  const last = ids.length === limits.peoplePerSearch ? ids.at(-1) : undefined;
+  return { found, next: last === undefined ? { below: span.firstId } : { below, afterPerson: last } };
+}
+
+async function indexed(
+  db: Searched,
+  { organisationId }: Search,
+  span: Span,
+  below: string,
+  ids: readonly string[],
+  isErasing: boolean,
+): Promise<RowOfPeople[]> {
+  const range = rangeOf(span, below);
+  const people = peopleIn(interactions);
+  const either = `
+    select t.interaction_id as id, ${people} as people from interactions t
+    where ${range} and t.student_id = any ($2::uuid[])
+    union all
+    select t.interaction_id, ${people} from interactions t
+    where ${range} and t.user_id = any ($3::text[]) and (t.student_id = any ($2::uuid[])) is not true`;
+  const limit = `limit ${limits.erasureRowsPerStep}`;
+  const { rows } = await db.query<RowOfPeople>(
+    // The result is materialised, because PostgreSQL would otherwise scan all interactions to find these rows in order.
+    isErasing
+      ? `${either} ${limit}`
+      : `with found as materialized (${either}) select id, people from found order by id desc ${limit}`,
+    [organisationId, ids.filter(isUuid), ids],
+  );
+  return rows;
+}
+
+function rangeOf({ firstId }: Span, below: string): string {
+  return `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(firstId)} and t.interaction_id < ${uuidLiteral(below)}`;
+}
+
+/** Scans days that have no index yet, newest rows first. */
+async function scanInteractions(
+  db: Searched,
+  search: Search,
+  span: Span,
+  below: string,
+): Promise<Found<RowOfPeople, InteractionsPlace>> {
+  const scanned = `
+    select t.interaction_id as id, ${peopleIn(interactions)} as people from interactions t
+    where ${rangeOf(span, below)} order by t.interaction_id desc limit ${limits.erasureRowsPerScan}`;
+  const { rows } = await db.query<RowOfPeople | { id: string; people: null }>(
+    matching(search, scanned, 'desc'),
+    [search.organisationId],
+  );
+  const { found, last } = parted(rows);
+  found.sort((one, other) => (one.id > other.id ? -1 : 1));
+  if (found.length <= limits.erasureRowsPerStep) return { found, next: { below: last ?? span.firstId } };
+  const some = found.slice(0, limits.erasureRowsPerStep);
+  return { found: some, next: { below: some.at(-1)?.id as string } };
 }

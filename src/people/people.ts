@@ -1,20 +1,64 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** The people to search for. */
-export interface People {
-  readonly organisationId: string;
-  /** The table that contains their ids. */
-  readonly idTable: 'erasure_ids' | 'access_request_ids';
-  /** For each id, the request or requests that it belongs to. */
-  readonly ids: ReadonlyMap<string, unknown>;
-}
-
-/** The result of searching a limited number of rows. */
-export interface Found<T> {
-  readonly found: readonly T[];
-  /** The position from which the next search continues, or null after the last search. */
-  readonly after: string | null;
-}
-
 /** A pool, or a transaction's connection. */
 export type Searched = Pick<Pool, 'query'>;
+
+/** The open requests whose people are searched for. */
+export interface Search {
+  readonly organisationId: string;
+  readonly for: keyof typeof requests;
+}
+
+const requests = {
+  erasures: { ids: 'erasure_ids', table: 'erasures', id: 'erasure_id', mode: 'r.mode', state: 'sweeping' },
+  access: {
+    ids: 'access_request_ids',
+    table: 'access_requests',
+    id: 'access_request_id',
+    mode: 'null',
+    state: 'running',
+  },
+} as const;
+
+/** Returns the ids that are searched for, as a part of a statement about organisation `$1`. */
+export function wantedIds(search: Search): string {
+  const { ids, table, id, state } = requests[search.for];
+  return `${ids} i join ${table} r on r.organisation_id = i.organisation_id and r.${id} = i.${id}
+    where i.organisation_id = $1 and r.organisation_id = $1 and r.state = '${state}'`;
+}
+
+/** A request that looks for an id. */
+export interface Wanted {
+  readonly request: string;
+  /** Null for access requests. */
+  readonly mode: 'anonymise' | 'delete' | null;
+}
+
+const idsPerQuery = 1_000;
+
+/** Returns the requests that look for each of these ids. Ids that nobody looks for are left out. */
+export async function wantedAmong(
+  db: Searched,
+  search: Search,
+  ids: Iterable<string>,
+): Promise<ReadonlyMap<string, readonly Wanted[]>> {
+  const { id, mode } = requests[search.for];
+  const asked = [...new Set(ids)];
+  const found: (Wanted & { readonly id: string })[] = [];
+  for (let at = 0; at < asked.length; at += idsPerQuery) {
+    const { rows } = await db.query<Wanted & { id: string }>({
+      name: `people of ${search.for}`,
+      text: `select i.id, i.${id} as request, ${mode} as mode from ${wantedIds(search)} and i.id = any ($2::text[])`,
+      values: [search.organisationId, asked.slice(at, at + idsPerQuery)],
+    });
+    found.push(...rows);
+  }
+  return Map.groupBy(found, (one) => one.id);
+}
+
+/** Some of the rows that contain people's ids. */
+export interface Found<T, P = string> {
+  readonly found: readonly T[];
+  /** The position from which the next search continues, or null after the last search. */
+  readonly next: P | null;
+}

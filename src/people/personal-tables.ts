@@ -1,6 +1,6 @@
 import { quote, tableOf } from '../records/tables.ts';
 import { perType } from '../registry/resources.ts';
-import { sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
+import { personalFields, sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 
 /** A table whose rows belong to people. */
 export interface PersonalTable {
@@ -14,29 +14,20 @@ export interface PersonalTable {
   readonly canStay: boolean;
 }
 
-const personalTable = perType((type: UploadType): PersonalTable => {
-  const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal !== 'no');
+export const tableWith = perType((type: UploadType): PersonalTable => {
+  const fields = personalFields(type);
   const table = type === 'interactions' ? { name: 'interactions', id: 'interaction_id' } : tableOf(type);
   return {
     type,
     name: table.name,
     id: table.id,
-    identifying: identifyingFields(type).map(quote),
-    canStay: fields.every(([, { required }]) => !required),
+    identifying: fields.identifying.map(quote),
+    canStay: fields.all.every((field) => !sentFields(type)[field]?.required),
   };
 });
 
-/** Returns the fields of a type that contain people's ids. */
-export function identifyingFields(type: UploadType): string[] {
-  return Object.entries(sentFields(type)).flatMap(([name, { personal }]) =>
-    personal === 'identifies' ? name : [],
-  );
-}
-
 /** The tables whose rows belong to people. Each one comes before the tables that it refers to. */
 export const personalTables: readonly PersonalTable[] = uploadTypes
-  .map(personalTable)
+  .map(tableWith)
   .filter(({ identifying }) => identifying.length > 0)
   .toSorted((one, other) => Number(one.type === 'customers') - Number(other.type === 'customers'));
-
-export const customersTable: PersonalTable = personalTable('customers');

@@ -25,7 +25,7 @@ export async function newestFirst<R extends QueryResultRow>(
   pool: Pool,
   { name, id, columns }: TimedTable,
   organisationId: string,
-  filter: Readonly<Record<string, Scalar | undefined>>,
+  filter: Readonly<Record<string, Scalar | readonly string[] | undefined>>,
   { from, to, cursor, limit }: AskedPage,
 ): Promise<{ readonly rows: R[]; readonly next: string | null }> {
   const values: unknown[] = [organisationId];
@@ -33,7 +33,10 @@ export async function newestFirst<R extends QueryResultRow>(
   const add = (condition: string, value: unknown) => {
     if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
   };
-  for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);
+  // A list matches if it contains the value.
+  for (const [field, value] of Object.entries(filter))
+    if (Array.isArray(value)) conditions.push(`${field} = any ($${values.push(value)})`);
+    else add(`${field} =`, value);
   add(`${id} >=`, from === undefined ? undefined : firstIdFrom(from));
   add(`${id} <`, to === undefined ? undefined : firstIdFrom(to));
   add(`${id} <`, cursor);

@@ -154,6 +154,15 @@ export async function queryRow<R extends QueryResultRow>(
   return row as R;
 }
 
+/** Returns the database's time, in a transaction its beginning. The clocks of two processes may differ. */
+export async function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
+  const { now } = await queryRow<{ now: string }>(client, {
+    name: 'time',
+    text: 'select extract(epoch from now())::float8 * 1000 as now',
+  });
+  return new Date(Number(now));
+}
+
 /**
  * Retries a transaction that PostgreSQL aborted in favour of another one, or that must restart because of a wrong number
  * of rows. Rows must never be acknowledged if it is uncertain whether they are stored.

@@ -2,7 +2,7 @@ import { nearShare } from '../admission/quota.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
-import { sampleRowBytes } from './row-bytes.ts';
+import { collectedType, sampleRowBytes } from './row-bytes.ts';
 
 /**
  * For each record type, the average size of the organisation's rows, and the time of the last upload before the sizes
@@ -56,6 +56,7 @@ export class UsageKeeper {
       const counted = [
         ...(await countsOf(this.#pool, page, false)),
         ...(await countsOf(this.#pool, page, true)),
+        ...(await collectedOf(this.#pool, page)),
       ];
       const counts = Map.groupBy(counted, ({ organisation_id }) => organisation_id);
       const changed: Measured[] = [];
@@ -141,6 +142,22 @@ async function countsOf(pool: Pool, page: readonly WithQuota[], hasBytes: boolea
     [ids],
   );
   return rows;
+}
+
+/**
+ * Returns how many records are kept for access requests, as a type of their own. The requests already count them. A request
+ * that was cancelled or is too old counts until its records are deleted.
+ */
+async function collectedOf(pool: Pool, page: readonly WithQuota[]): Promise<Count[]> {
+  const { rows } = await pool.query<Omit<Count, 'type'>>(
+    `select a.organisation_id, sum(r.value::bigint)::float8 as records,
+       extract(epoch from max(greatest(a.started_at, a.done_at)))::float8 as last_upload
+     from access_requests a cross join lateral jsonb_each_text(a.records) as r(type, value)
+     where a.organisation_id = any ($1) and a.state <> 'expired'
+     group by a.organisation_id`,
+    [page.map(({ organisation_id }) => organisation_id)],
+  );
+  return rows.map((row) => ({ ...row, type: collectedType }));
 }
 
 async function note(pool: Pool, measured: readonly Measured[]): Promise<void> {

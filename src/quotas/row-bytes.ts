@@ -4,6 +4,14 @@ import type { ResourceType } from '../registry/resources.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 
+/** What access requests have collected, among the types of records. */
+export const collectedType = 'access-requests';
+
+const otherTables: Readonly<Record<string, { readonly name: string; readonly id: string }>> = {
+  interactions: { name: 'interactions', id: 'interaction_id' },
+  [collectedType]: { name: 'access_request_records', id: 'access_request_id' },
+};
+
 /**
  * Returns the average size in bytes of an organisation's stored rows of one type. The size includes the row header but
  * not the indexes. If there are up to 1,000 rows, all of them are measured. Otherwise, 250 rows are sampled after each of
@@ -15,8 +23,7 @@ export async function sampleRowBytes(
   type: string,
   records: number,
 ): Promise<number> {
-  const { name, id } =
-    type === 'interactions' ? { name: 'interactions', id: 'interaction_id' } : tableOf(type as ResourceType);
+  const { name, id } = otherTables[type] ?? tableOf(type as ResourceType);
   const isSmall = records <= quotaLimits.rowsSampled;
   const starts = isSmall ? [firstUuid] : await randomIds(pool, organisationId, name, id);
   let [rows, bytes] = [0, 0];

@@ -15,7 +15,9 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { answerWithout, hiddenIds } from '../suppression/hidden-ids.ts';
+import { answerWithout, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { formsOf, formsToShow } from '../suppression/idempotency-keys.ts';
+import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
@@ -34,7 +36,7 @@ export interface Receipt extends ReceiptSummary {
   readonly batches: readonly BatchAnswer[];
 }
 
-function summaryOf(stored: StoredReceipt): ReceiptSummary {
+function summaryOf(stored: StoredReceipt, shown: (key: string) => string): ReceiptSummary {
   const there = new Set(stored.batches);
   const missing = Array.from({ length: stored.batch_count }, (_, at) => at + 1).filter(
     (at) => !there.has(at),
@@ -47,7 +49,7 @@ function summaryOf(stored: StoredReceipt): ReceiptSummary {
     status: stored.status,
     received: timeOfUuidV7(stored.request_id),
     key_id: stored.key_id,
-    idempotency_key: stored.idempotency_key,
+    idempotency_key: stored.idempotency_key === null ? null : shown(stored.idempotency_key),
     body_bytes: stored.body_bytes,
     duration_ms: stored.duration_ms,
     batch_count: stored.batch_count,
@@ -68,12 +70,13 @@ export async function* receiptFor(
 ): AsyncGenerator<Buffer> {
   const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
   if (!stored) throw new RequestError('receipt_not_found');
-  const hidden = await hiddenIds(pool, organisationId);
-  let next = `${JSON.stringify(summaryOf(stored)).slice(0, -1)},"batches":[`;
+  const shown = await formsToShow(pool, organisationId, keysOf([stored]));
+  let next = `${JSON.stringify(summaryOf(stored, shown)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
     const found = await answerOf(pool, organisationId, requestId, batch);
     // The receipt's weekly partition has just been dropped.
     if (!found) throw new RequestError('receipt_not_found');
+    const hidden = await openIdsAmong(pool, organisationId, uuidsIn(found.answer));
     const answer = hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
     yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
     next = '';
@@ -101,8 +104,14 @@ export async function receiptPage(
   organisationId: string,
   query: Readonly<Record<string, Scalar>>,
 ): Promise<ReceiptPage> {
-  const { from, to, cursor, limit = limits.receiptsPerPageDefault, ...filter } = query;
+  const { from, to, cursor, limit = limits.receiptsPerPageDefault, idempotency_key: key, ...rest } = query;
   const asked = { from, to, cursor, limit } as AskedPage;
+  const filter = { ...rest, idempotency_key: typeof key === 'string' ? formsOf(key) : undefined };
   const { rows, next } = await newestFirst<StoredReceipt>(pool, receiptTable, organisationId, filter, asked);
-  return { requests: rows.map(summaryOf), next_cursor: next };
+  const shown = await formsToShow(pool, organisationId, keysOf(rows));
+  return { requests: rows.map((row) => summaryOf(row, shown)), next_cursor: next };
+}
+
+function keysOf(receipts: readonly StoredReceipt[]): string[] {
+  return receipts.flatMap(({ idempotency_key }) => idempotency_key ?? []);
 }

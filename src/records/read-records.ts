@@ -6,7 +6,7 @@ import { takeRows } from '../postgres/take-rows.ts';
 import type { Field } from '../registry/fields.ts';
 import { perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';
-import { isVisible, quote, sentRows, tableOf } from './tables.ts';
+import { isVisible, quote, sentRows, shownValue, tableOf } from './tables.ts';
 
 /** A query for records of one type. */
 export interface RecordsAsked {
@@ -35,9 +35,12 @@ export interface RecordPage {
 const recordAsJson = 'row_to_json(r)::text as record';
 
 const fieldsAsRead = perType((type) => {
-  const { columns, types } = tableOf(type);
-  return columns
-    .map((column, at) => (types[at] === 'timestamptz' ? `${exactTime(column)} as ${column}` : column))
+  const { fields }: Resource = resources[type];
+  return Object.entries(fields)
+    .map(([field, { column }]) => {
+      const value = shownValue(type, field);
+      return `${column === 'timestamptz' ? exactTime(value) : value} as ${quote(field)}`;
+    })
     .join(', ');
 });
 
@@ -157,7 +160,9 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
     isVisible(asked.type),
     ...(asked.includeDeleted ? [] : ['not is_deleted']),
     ...(asked.storedSince === undefined ? [] : [`stored_at >= ${add(asked.storedSince)}`]),
-    ...Object.entries(asked.equal).map(([field, value]) => `${quote(field)} = ${add(value)}`),
+    ...Object.entries(asked.equal).map(
+      ([field, value]) => `${shownValue(asked.type, field)} = ${add(value)}`,
+    ),
   ];
   const text = `
     select r.${id}, ${recordAsJson} from (

@@ -1,7 +1,8 @@
 import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { ColumnType } from '../registry/fields.ts';
+import { belongs } from '../registry/personal.ts';
 import { idFieldOf, perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
-import { sentFields, type UploadType } from '../registry/upload-types.ts';
+import { personalFields, type UploadType } from '../registry/upload-types.ts';
 
 /** A record type's PostgreSQL table. The columns have the same names as the fields. */
 export interface Table {
@@ -64,15 +65,43 @@ export function exists(type: ResourceType, idExpression: string): string {
 }
 
 /**
- * Returns a condition that is true if row `t` of organisation `$1` does not belong to a person who is being erased.
- * Once the erasure is requested, nobody can read the person's rows. Later they are deleted, or their personal fields
- * are set to null. Few people are being erased at any time, and PostgreSQL hashes their ids once per statement.
+ * Returns a condition that is true if an expression is the id of a person whom organisation `$1` is erasing. There can be
+ * many such people, so every value is looked up in the index. `offset 0` stops PostgreSQL from reading all their ids
+ * instead. A look-up takes 2 to 3 microseconds. The first condition is evaluated once per statement, and saves the
+ * look-ups if the organisation is not erasing anybody.
+ */
+export function isBeingErased(idExpression: string): string {
+  return `(exists (select from erasure_ids o where o.organisation_id = $1) and exists (
+    select from erasure_ids e where e.organisation_id = $1 and e.id = ${idExpression}::text offset 0))`;
+}
+
+/**
+ * Returns a condition that is true if row `t` of organisation `$1` does not belong to a person who is being erased. Once
+ * the erasure is requested, nobody can read the person's rows. Later they are deleted, or their personal fields are set to
+ * null.
  */
 export const isVisible = perType((type: UploadType) => {
-  const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal === 'identifies');
-  const ids = 'select e.id from erasure_ids e where e.organisation_id = $1';
-  return fields.map(([field]) => `(t.${quote(field)}::text in (${ids})) is not true`).join(' and ') || 'true';
+  const fields = personalFields(type);
+  return fields.identifying.length === 0
+    ? 'true'
+    : `not ${belongs(fields, (field) => isBeingErased(columnOf(field)), columnOf)}`;
 });
+
+/**
+ * Returns the value of a field of a visible row `t` as it may be shown: null if the row belongs to somebody else, and the
+ * field mentions a person who is being erased.
+ */
+export function shownValue(type: UploadType, field: string): string {
+  const column = columnOf(field);
+  return personalFields(type).alone.includes(field)
+    ? `case when not ${isBeingErased(column)} then ${column} end`
+    : column;
+}
+
+/** Returns a field's column in row `t`. */
+function columnOf(field: string): string {
+  return `t.${quote(field)}`;
+}
 
 /** Quotes a name, because a field may be called `order`. */
 export function quote(name: string): string {

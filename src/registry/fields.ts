@@ -64,7 +64,7 @@ export interface Field<S extends Schema = Schema, R extends boolean = boolean> {
 
 export type Plain =
   | { readonly kind: 'uuid' | 'country' | 'date' | 'dateTime' | 'number' | 'boolean' | 'eventTimestamp' }
-  | { readonly kind: 'text'; readonly bytesMax: number }
+  | { readonly kind: 'text' | 'personId'; readonly bytesMax: number }
   | { readonly kind: 'choice'; readonly values: readonly Uint8Array[] };
 
 /** The TypeScript type of a record's JSON. Optional fields may be absent or null. */
@@ -126,7 +126,7 @@ export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && readUuid(value) !== undefined;
 }
 
-interface Description {
+export interface Description {
   readonly description?: string;
 }
 

@@ -10,7 +10,14 @@ import {
   text,
   uuid,
 } from './fields.ts';
-import { describes, identifies, impersonal, type StoredField } from './personal.ts';
+import {
+  describes,
+  identifies,
+  identifiesAlone,
+  impersonal,
+  personId,
+  type StoredField,
+} from './personal.ts';
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
@@ -67,11 +74,11 @@ export function eventTime(sent: number | string): Instant | undefined {
 /** One user's interaction with one item. It gets its id when it is stored, and never changes afterwards. */
 export const interaction = {
   ...impersonal({ interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']) }),
-  user_id: identifies(
+  user_id: identifiesAlone(
     optional(
-      text({
+      personId({
         codePointsMax: limits.interactionUserCodePointsMax,
-        description: 'pseudonymous user identifier',
+        description: 'pseudonymous user identifier; a UUID is stored in lower case',
       }),
     ),
   ),

@@ -1,7 +1,14 @@
 import type { ColumnType } from './fields.ts';
 import { type ItemType, interaction, itemTypes } from './interaction.ts';
-import type { StoredField } from './personal.ts';
-import { type Reference, type ResourceType, referencesOf, resources, resourceTypes } from './resources.ts';
+import { type PersonalFields, personalFieldsOf, type StoredField } from './personal.ts';
+import {
+  perType,
+  type Reference,
+  type ResourceType,
+  referencesOf,
+  resources,
+  resourceTypes,
+} from './resources.ts';
 
 /** Everything that can be sent in batches: records of every type, and interactions. */
 export type UploadType = ResourceType | 'interactions';
@@ -15,6 +22,10 @@ export const uploadTypes: readonly UploadType[] = [...resourceTypes, 'interactio
 export function sentFields(type: UploadType): Readonly<Record<string, StoredField>> {
   return type === 'interactions' ? interaction : resources[type].fields;
 }
+
+export const personalFields: (type: UploadType) => PersonalFields = perType((type: UploadType) =>
+  personalFieldsOf(sentFields(type)),
+);
 
 /** Returns the column types that are sent to PostgreSQL. JSON is sent as text, and the statement casts it back. */
 export function sentColumnTypes(type: UploadType): ColumnType[] {

@@ -1,6 +1,7 @@
 // rejections/: keeps, finds and removes failed records.
 
 import { storeInTransaction } from '../bookkeeping/store.ts';
+import { mapInTurns } from '../json/map-in-turns.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { beginAgainUnless } from '../postgres/transactions.ts';
@@ -16,7 +17,8 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { hiddenIds, namesPerson } from '../suppression/hidden-ids.ts';
+import { openIdsAmong, openIdsIn } from '../suppression/hidden-ids.ts';
+import { idsInFailed, withoutErased } from '../suppression/ids-in-text.ts';
 import { countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
   countByKind,
@@ -67,10 +69,10 @@ export async function rejectionPage(
     { after: cursor as string | undefined, limit },
     limits.rejectionPageBytesMax,
   );
-  const hidden = await hiddenIds(pool, organisationId);
-  const written = rejections.map((stored) => {
-    const isHidden = hidden.size > 0 && namesPerson(hidden, stored);
-    return rejectionAsJson(isHidden ? { ...stored, record_id: null, record: null } : stored);
+  const hidden = await openIdsIn(pool, organisationId, rejections, idsInFailed);
+  const written = await mapInTurns(rejections, (stored) => {
+    const shown = hidden.size === 0 ? stored : withoutErased(stored, hidden);
+    return rejectionAsJson(shown ?? { ...stored, record_id: null, record: null });
   });
   const next = more ? (rejections.at(-1)?.rejection_id ?? null) : null;
   return `{"rejections":[${written.join(',')}],"next_cursor":${JSON.stringify(next)}}`;
@@ -111,7 +113,11 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
     .slice(0, limits.rejectionGroupsMax);
   const ids = groups.map(({ first }) => first);
   const examples = await readExamples(pool, organisationId, ids);
-  const hidden = await hiddenIds(pool, organisationId);
+  const hidden = await openIdsAmong(
+    pool,
+    organisationId,
+    examples.flatMap(({ record_id }) => record_id ?? []),
+  );
   const byId = new Map(examples.map((example) => [example.rejection_id, example]));
   const rejections = groups.map(({ type, code, field, message, count, first, last }) => {
     const example = byId.get(first);

@@ -93,23 +93,35 @@ export async function readRejections(
   ids: readonly string[],
   bytesMax: number,
 ): Promise<StoredRejection[]> {
-  const { rows } = await pool.query<StoredRejection>({
-    // `offset 0` forces one lookup per rejection. In a join, each rejection was compared with all of the organisation's
-    // kinds.
+  const { rows } = await pool.query<Omit<StoredRejection, keyof Reasons> & (Reasons | NoReasons)>({
+    // The reasons come only with the first rejection of each kind, because reading the arrays took half of the time of a
+    // page. `offset 0` forces one lookup per kind. In a join, each was compared with all of the organisation's kinds.
     text: `
       select rejection_id, r.type, kind_id, request_id, index, record_id, record, fields, codes, messages
       from (
-        select *, sum(octet_length(record)) over (order by rejection_id) - octet_length(record) as before
-        from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])) as r
-      cross join lateral (
+        select *, row_number() over (partition by kind_id order by rejection_id) = 1 as is_first
+        from (
+          select *, sum(octet_length(record)) over (order by rejection_id) - octet_length(record) as before
+          from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])) as all_of_them
+        where before is null or before < $3) as r
+      left join lateral (
         select fields, codes, messages from rejection_kinds k
-        where k.organisation_id = $1 and k.kind_id = r.kind_id offset 0) as k
-      where r.organisation_id = $1 and (before is null or before < $3)
+        where k.organisation_id = $1 and k.kind_id = r.kind_id and r.is_first offset 0) as k on true
+      where r.organisation_id = $1
       order by rejection_id`,
     values: [organisationId, ids, bytesMax],
   });
-  return rows;
+  const reasons = new Map<string, Reasons>();
+  return rows.flatMap((row) => {
+    if (row.codes !== null) reasons.set(row.kind_id, row);
+    const found = reasons.get(row.kind_id);
+    if (!found) return [];
+    const { fields, codes, messages } = found;
+    return [{ ...row, fields, codes, messages }];
+  });
 }
+
+type NoReasons = Readonly<Record<keyof Reasons, null>>;
 
 /** Returns the rejections with these ids, without records and errors. */
 export async function readExamples(

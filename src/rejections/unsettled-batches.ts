@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { storeInTransaction } from '../bookkeeping/store.ts';
+import { type Done, storeInTransaction } from '../bookkeeping/store.ts';
+import { type JobKind, jobKind } from '../jobs/job.ts';
 import { limits } from '../limits.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
@@ -35,35 +36,75 @@ export async function settleOrganisation(pool: Pool, organisationId: string): Pr
   for (const { type } of rows) while (await settleOldest(pool, organisationId, type));
 }
 
-/**
- * Settles all organisations in turn, a few batches each, so that no organisation has to wait for all of another
- * organisation's batches. It stops at a time limit, because other chores are waiting.
- */
-export async function settleAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
-  const { rows } = await pool.query<{ organisation_id: string; type: UploadType }>(
-    'select distinct organisation_id, type from unsettled_batches',
-  );
-  const deadlineMs = performance.now() + limits.settleRejectionsMs;
-  for (const one of rows) {
-    if (stopping?.aborted || performance.now() > deadlineMs) return;
-    // The loop also visits rows that are pushed here, so organisations with more batches get another turn after all
-    // others.
-    if (await settleOldest(pool, one.organisation_id, one.type)) rows.push(one);
-  }
-}
-
 /** Settles a type's oldest batches and returns whether there may be more. */
 function settleOldest(pool: Pool, organisationId: string, type: UploadType): Promise<boolean> {
   return storeInTransaction(pool, async (client) => {
-    const rejected = new Map<string, number>();
-    const batchIds = await lockOldest(client, organisationId, type);
-    await settle(client, organisationId, type, batchIds, rejected);
-    return {
-      result: batchIds.length === limits.batchesPerSettling,
-      done: [{ organisationId, stored: null, rejected, receipt: null }],
-    };
+    const { done, batchIds } = await settleSome(client, organisationId, type);
+    return { result: batchIds.length === limits.batchesPerSettling, done };
   });
 }
+
+async function settleSome(
+  client: Client,
+  organisationId: string,
+  type: UploadType,
+): Promise<{ readonly done: readonly Done[]; readonly batchIds: readonly string[] }> {
+  const rejected = new Map<string, number>();
+  const batchIds = await lockOldest(client, organisationId, type);
+  await settle(client, organisationId, type, batchIds, rejected);
+  return { done: [{ organisationId, stored: null, rejected, receipt: null }], batchIds };
+}
+
+/** Returns the newest unsettled batch, or undefined if all are settled. */
+export async function newestUnsettled(client: Client, organisationId: string): Promise<string | undefined> {
+  const { rows } = await client.query<{ batch_id: string }>({
+    name: 'newest unsettled batch',
+    text: 'select batch_id from unsettled_batches where organisation_id = $1 order by batch_id desc limit 1',
+    values: [organisationId],
+  });
+  return rows[0]?.batch_id;
+}
+
+/** Settles some of the batches up to this one, and returns whether none of them is left. */
+export async function settleUpTo(
+  client: Client,
+  organisationId: string,
+  batchId: string,
+): Promise<{ readonly done: readonly Done[]; readonly isSettled: boolean }> {
+  const { rows } = await client.query<{ type: UploadType }>({
+    name: 'next type to settle',
+    text: 'select type from unsettled_batches where organisation_id = $1 and batch_id <= $2 order by type limit 1',
+    values: [organisationId, batchId],
+  });
+  const [next] = rows;
+  if (!next) return { done: [], isSettled: true };
+  const { done } = await settleSome(client, organisationId, next.type);
+  return { done, isSettled: false };
+}
+
+/** Settles the batches of all organisations, a few at a time. */
+export const settling: JobKind = jobKind<'settle'>({
+  name: 'settling',
+  first: 'settle',
+  async find(pool) {
+    // An organisation that is being removed no longer has a row in `tenants`.
+    const { rows } = await pool.query<{ organisation_id: string }>(
+      `select distinct b.organisation_id from unsettled_batches b
+       join tenants o on o.organisation_id = b.organisation_id`,
+    );
+    return rows.map(({ organisation_id }) => organisation_id);
+  },
+  steps: {
+    settle: {
+      async work(client, { organisationId }) {
+        const newest = await newestUnsettled(client, organisationId);
+        if (newest === undefined) return { next: 'ended' };
+        const { done } = await settleUpTo(client, organisationId, newest);
+        return { next: { step: 'settle' }, done };
+      },
+    },
+  },
+});
 
 /**
  * Settles the batches that stored one of the given records. It must run after records are locked and before rejections

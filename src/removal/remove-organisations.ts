@@ -1,129 +1,125 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.ts';
+import { type JobKind, jobKind, type Next, type Place } from '../jobs/job.ts';
 import { runningTransactions } from '../postgres/cluster/running-transactions.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { queryRow, retryConflicts } from '../postgres/transactions.ts';
 import { removalLimits } from './limits.ts';
-import { nextPart, type Part, type Progress, partsToRemove } from './parts-to-remove.ts';
+import { nextPart, type Progress, partsToRemove } from './parts-to-remove.ts';
+
+type RemovalStep = 'begin' | 'fence' | 'rows' | 'finish';
+
+/** The stage of a removal, and while it has not started, the transactions to wait for. */
+interface Stage {
+  readonly isDerived: boolean;
+  readonly awaited?: readonly string[];
+}
 
 /**
- * Removes organisations in turn, one step each, and pauses after every step so that it does not slow down other work. A
- * step is a single statement that removes rows and saves the progress. If a process is killed, it leaves no partial work
- * behind, and a second leader does not repeat any work.
+ * Removes organisations that were deleted some time ago, with pauses so that this does not slow down other work. The
+ * owner's functions remove rows and save the progress in one statement, in a table that outlives the jobs. So a step that
+ * is interrupted or repeated neither loses nor repeats anything.
  */
-export class OrganisationRemover {
-  readonly #pool: Pool;
-  readonly #daysKept: number;
-  #parts: readonly Part[] = [];
-  /**
-   * The transactions to wait for, by organisation and stage. A set becomes empty once all of its transactions have ended.
-   */
-  readonly #fences = new Map<string, ReadonlySet<string>>();
+export function removeOrganisations({
+  deletedOrganisationsKeptDays: daysKept,
+}: Pick<Config, 'deletedOrganisationsKeptDays'>): JobKind {
+  return jobKind<RemovalStep>({
+    name: 'removals',
+    first: 'begin',
+    pauseFactor: removalLimits.pauseFactor,
+    async find(pool) {
+      const { rows } = await pool.query<{ organisation_id: string }>(
+        `select organisation_id from organisations
+         where deleted_at is not null
+           and (removal_started_at is not null or deleted_at < now() - make_interval(days => $1))`,
+        [daysKept],
+      );
+      return rows.map(({ organisation_id }) => organisation_id);
+    },
+    steps: {
+      begin: { call: (pool, place) => begin(pool, place, daysKept) },
+      fence: { wait: passFence },
+      rows: { call: removeRows },
+      finish: { call: finish },
+    },
+  });
+}
 
-  constructor(pool: Pool, config: Pick<Config, 'deletedOrganisationsKeptDays'>) {
-    this.#pool = pool;
-    this.#daysKept = config.deletedOrganisationsKeptDays;
-  }
-
-  async run(stopping?: AbortSignal): Promise<void> {
-    const { rows } = await this.#pool.query<{ organisation_id: string }>(
-      `select organisation_id from organisations
-       where deleted_at is not null and (removal_started_at is not null or deleted_at < now() - make_interval(days => $1))
-       order by deleted_at`,
-      [this.#daysKept],
+/** Begins or continues a removal. It ends if the organisation was restored. */
+async function begin(pool: Pool, { organisationId }: Place, daysKept: number): Promise<Next<RemovalStep>> {
+  if (!(await progressOf(pool, organisationId))) {
+    const { is_begun } = await retryConflicts(() =>
+      queryRow<{ is_begun: boolean }>(pool, {
+        text: 'select begin_removal($1, $2) as is_begun',
+        values: [organisationId, daysKept],
+      }),
     );
-    if (rows.length > 0) this.#parts = await partsToRemove(this.#pool);
-    const deadlineMs = performance.now() + removalLimits.runMs;
-    let failure: unknown;
-    for (const one of rows) {
-      if (stopping?.aborted || performance.now() > deadlineMs) break;
-      const startedMs = performance.now();
-      const done = await this.#step(one.organisation_id).catch((error: unknown) => {
-        // Continue with the other organisations.
-        failure ??= error;
-        return 'ended' as const;
-      });
-      // The loop also visits rows that are pushed while it runs.
-      if (done !== 'ended') rows.push(one);
-      const tookMs = performance.now() - startedMs;
-      const pauseMs = done === 'removed' ? removalLimits.pauseFactor * tookMs : tookMs;
-      await sleep(pauseMs, undefined, { ...(stopping && { signal: stopping }) }).catch(() => {});
-    }
-    if (failure !== undefined) throw failure;
+    if (!is_begun) return 'ended';
   }
+  return { step: 'fence', position: { isDerived: false } satisfies Stage };
+}
 
-  /**
-   * Does the next step of a removal. Returns 'ended' if the organisation is gone, was restored, or still has files in the
-   * lake.
-   */
-  async #step(organisationId: string): Promise<'removed' | 'nothing' | 'ended'> {
-    const progress = await this.#progressOf(organisationId);
-    if (!progress) return this.#begin(organisationId);
-    const next = nextPart(this.#parts, progress);
-    if (!next) return this.#finish(organisationId);
-    // The organisation's files are removed first. `intake-server lake` deletes this row when no files are left.
-    if (next.table === 'lake_progress' && (await this.#hasLakeFiles(organisationId))) return 'ended';
-    // Transactions that started before this stage may still write to the stage's tables.
-    if (!(await this.#isPast(`${organisationId} ${next.isDerived}`))) return 'nothing';
-    const { removed } = await retryConflicts(() =>
-      queryRow<{ removed: string | null }>(this.#pool, {
+/** Waits for transactions that started before a stage, because they may still write to the stage's tables. */
+async function passFence(pool: Pool, { position }: Place): Promise<Next<RemovalStep> | undefined> {
+  const { isDerived, awaited } = position as Stage;
+  const running = await runningTransactions(pool);
+  const left = awaited ? running.filter((one) => awaited.includes(one)) : running;
+  if (left.length === 0) return { step: 'rows', position: { isDerived } satisfies Stage };
+  return awaited ? undefined : { step: 'fence', position: { isDerived, awaited: left } satisfies Stage };
+}
+
+/** Removes the next rows. Parts without rows are passed in the same step. */
+async function removeRows(
+  pool: Pool,
+  { organisationId, position }: Place,
+  stopping?: AbortSignal,
+): Promise<Next<RemovalStep>> {
+  const stage = position as Stage;
+  const parts = await partsToRemove(pool);
+  let removed: string | null = '0';
+  while (removed === '0' && !stopping?.aborted) {
+    const progress = await progressOf(pool, organisationId);
+    if (!progress) return 'ended';
+    const next = nextPart(parts, progress);
+    if (!next) return { step: 'finish' };
+    // `intake-server lake` deletes this row when no files are left. Until then, the removal is taken up again and again.
+    if (next.table === 'lake_progress' && (await hasLakeFiles(pool, organisationId))) return 'ended';
+    if (next.isDerived && !stage.isDerived)
+      return { step: 'fence', position: { isDerived: true } satisfies Stage };
+    // Null means that another process has done this step, or that the partition was dropped.
+    ({ removed } = await retryConflicts(() =>
+      queryRow<{ removed: string | null }>(pool, {
         text: 'select remove_rows($1, $2, $3, $4) as removed',
         values: [organisationId, progress.step, next.part, removalLimits.rowsPerStep],
       }),
-    );
-    // Another process has done this step, or the partition was dropped.
-    if (removed === null) this.#parts = await partsToRemove(this.#pool);
-    return Number(removed) > 0 ? 'removed' : 'nothing';
+    ));
   }
+  return { step: 'rows', position: stage };
+}
 
-  async #progressOf(organisationId: string): Promise<Progress | undefined> {
-    const { rows } = await this.#pool.query<Progress>(
-      `select step, table_name as table, part, after is not null as has_more,
-         array(select jsonb_object_keys(rows)) as tables
-       from removals where organisation_id = $1`,
-      [organisationId],
-    );
-    return rows[0];
-  }
+async function progressOf(pool: Pool, organisationId: string): Promise<Progress | undefined> {
+  const { rows } = await pool.query<Progress>(
+    `select step, table_name as table, part, after is not null as has_more,
+       array(select jsonb_object_keys(rows)) as tables
+     from removals where organisation_id = $1`,
+    [organisationId],
+  );
+  return rows[0];
+}
 
-  async #hasLakeFiles(organisationId: string): Promise<boolean> {
-    const { rows } = await this.#pool.query('select from lake_progress where organisation_id = $1 limit 1', [
-      organisationId,
-    ]);
-    return rows.length > 0;
-  }
+async function hasLakeFiles(pool: Pool, organisationId: string): Promise<boolean> {
+  const { rows } = await pool.query('select from lake_progress where organisation_id = $1 limit 1', [
+    organisationId,
+  ]);
+  return rows.length > 0;
+}
 
-  async #begin(organisationId: string): Promise<'nothing' | 'ended'> {
-    const { is_begun } = await retryConflicts(() =>
-      queryRow<{ is_begun: boolean }>(this.#pool, {
-        text: 'select begin_removal($1, $2) as is_begun',
-        values: [organisationId, this.#daysKept],
-      }),
-    );
-    return is_begun ? 'nothing' : 'ended';
-  }
-
-  async #finish(organisationId: string): Promise<'removed' | 'ended'> {
-    const { is_gone } = await retryConflicts(() =>
-      queryRow<{ is_gone: boolean }>(this.#pool, {
-        text: 'select finish_removal($1) as is_gone',
-        values: [organisationId],
-      }),
-    );
-    if (is_gone) for (const stage of [false, true]) this.#fences.delete(`${organisationId} ${stage}`);
-    return is_gone ? 'ended' : 'removed';
-  }
-
-  /**
-   * Returns whether the transactions that were running at the first call have ended. A new leader starts over, which is
-   * just as safe.
-   */
-  async #isPast(fence: string): Promise<boolean> {
-    const awaited = this.#fences.get(fence);
-    if (awaited?.size === 0) return true;
-    const running = new Set(await runningTransactions(this.#pool));
-    const left = awaited?.intersection(running) ?? running;
-    this.#fences.set(fence, left);
-    return left.size === 0;
-  }
+/** Removes what names the organisation elsewhere. When it is gone, so is the job. */
+async function finish(pool: Pool, { organisationId }: Place): Promise<Next<RemovalStep>> {
+  const { is_gone } = await retryConflicts(() =>
+    queryRow<{ is_gone: boolean }>(pool, {
+      text: 'select finish_removal($1) as is_gone',
+      values: [organisationId],
+    }),
+  );
+  return is_gone ? 'ended' : { step: 'finish' };
 }

@@ -1,6 +1,5 @@
 // reports/: revenue from recommendations, counted in steps from the change log (see docs/uploading/recommendations.md).
 
-import { beforeTomorrow } from '../changes/change-log.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
@@ -12,7 +11,7 @@ import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
  */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `
-    (select change_id from changes where organisation_id = $1 and ${condition} and ${beforeTomorrow()} order by ${order} limit 1)`;
+    (select change_id from changes where organisation_id = $1 and ${condition} order by ${order} limit 1)`;
   const counted = `(select number from report_progress where organisation_id = $1)`;
   const { rows } = await client.query<{
     is_walking: boolean;

@@ -1,5 +1,5 @@
 import type { Client } from '../postgres/pool.ts';
-import { creditCodes, creditTransactions, transactionsAfter } from './count-credits.ts';
+import { creditCodes, creditTransactions, findTransactions, transactionsAfter } from './count-credits.ts';
 import { addInteractions, addTouches, addVisits, type Which } from './count-touches.ts';
 
 /** The input of a step: the new interactions, and the ids of new or changed transactions. */
@@ -26,8 +26,9 @@ export async function countChanges(
     await creditCodes(client, organisationId, step);
     credited = await transactionsAfter(client, organisationId, step);
   }
-  const isChanged = new Set(changed.transactions);
+  const { stored, erased } = await findTransactions(client, organisationId, changed.transactions);
+  const isChanged = new Set([...stored, ...erased]);
   const unchanged = credited.filter((id) => !isChanged.has(id));
   if (isChanged.size + unchanged.length > 0)
-    await creditTransactions(client, organisationId, step, [...isChanged], unchanged);
+    await creditTransactions(client, organisationId, step, { stored, erased, unchanged });
 }

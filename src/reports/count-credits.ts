@@ -1,4 +1,6 @@
 import type { Client } from '../postgres/pool.ts';
+import { queryRows } from '../postgres/transactions.ts';
+import { isVisible } from '../records/tables.ts';
 import { longestWindowHours, windowNames, windows } from './definitions.ts';
 import {
   columnOf,
@@ -116,6 +118,46 @@ export async function transactionsAfter(
   return rows.map(({ transaction_id }) => transaction_id);
 }
 
+/** The transactions of a step. */
+interface Transactions {
+  /** New and changed ones. */
+  readonly stored: readonly string[];
+  /** Ones that were deleted together with their person. Their figures stay. */
+  readonly erased: readonly string[];
+  /** Ones that may be credited to a new interaction. */
+  readonly unchanged: readonly string[];
+}
+
+/**
+ * Returns which of these transactions are stored, and which were erased. Transactions of people who are being erased are
+ * left out. They are in the log again, once they have lost their person or are deleted.
+ */
+export async function findTransactions(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Omit<Transactions, 'unchanged'>> {
+  if (ids.length === 0) return { stored: [], erased: [] };
+  const isStored = (condition: string) => `exists (
+    select from transactions t where t.organisation_id = $1 and t.transaction_id = ids.id and ${condition} offset 0)`;
+  const find = {
+    name: 'report: find transactions',
+    text: `
+      select ids.id, ${isStored('true')} as is_stored, ${isStored(isVisible('transactions'))} as is_visible
+      from unnest($2::uuid[]) as ids(id)`,
+    values: [organisationId, ids],
+  };
+  const rows = await queryRows<{ id: string; is_stored: boolean; is_visible: boolean }>(
+    client,
+    find,
+    ids.length,
+  );
+  return {
+    stored: rows.filter(({ is_visible }) => is_visible).map(({ id }) => id),
+    erased: rows.filter(({ is_stored }) => !is_stored).map(({ id }) => id),
+  };
+}
+
 const transactionColumns = 'created, student_id, shop_id, offer_id, amount, savings';
 const isCounted = 'not is_deleted and created is not null';
 
@@ -160,23 +202,21 @@ export async function creditTransactions(
   client: Client,
   organisationId: string,
   step: string,
-  changed: readonly string[],
-  unchanged: readonly string[],
+  { stored, erased, unchanged }: Transactions,
 ): Promise<void> {
   await client.query({
     name: 'report: credit transactions',
     text: addCredits(creditedTransactions),
-    values: [organisationId, step, changed, unchanged],
+    values: [organisationId, step, stored, unchanged],
   });
-  if (changed.length === 0) return;
-  const values = [organisationId, changed];
+  if (stored.length + erased.length === 0) return;
   await client.query({
     name: 'report: remove transactions',
     text: `
       delete from report_transactions r where organisation_id = $1 and transaction_id = any ($2::uuid[]) and not exists (
         select from transactions t
         where t.organisation_id = $1 and t.transaction_id = r.transaction_id and ${isCounted})`,
-    values,
+    values: [organisationId, [...stored, ...erased]],
   });
   await client.query({
     name: 'report: keep transactions',
@@ -188,6 +228,6 @@ export async function creditTransactions(
         amount = excluded.amount, savings = excluded.savings
       where (r.created, r.student_id, r.shop_id, r.offer_id, r.amount, r.savings) is distinct from
         (excluded.created, excluded.student_id, excluded.shop_id, excluded.offer_id, excluded.amount, excluded.savings)`,
-    values,
+    values: [organisationId, stored],
   });
 }

@@ -1,5 +1,6 @@
 import { uuidLiteral } from '../interactions/interaction-rows.ts';
 import type { Client } from '../postgres/pool.ts';
+import { isVisible } from '../records/tables.ts';
 import { basisOf, countryCharactersMax } from './definitions.ts';
 import {
   dayOf,
@@ -17,7 +18,10 @@ export type Which =
   | { readonly ids: readonly string[] }
   | { readonly after: string; readonly until: string; readonly count: number };
 
-/** Adds the interactions that are not counted yet, with this step's number. Returns how many it added. */
+/**
+ * Adds the interactions that are not counted yet, with this step's number. Returns how many it added. Interactions of
+ * people who are being erased are skipped. Those that stay are in the log again, once they have lost their person.
+ */
 export async function addInteractions(
   client: Client,
   organisationId: string,
@@ -41,7 +45,8 @@ export async function addInteractions(
         is_code, platform, country, recommendation_id, step)
       select organisation_id, coalesce(student_id, '${nobody}'), item_id, ${basisOf}, event_time, interaction_id, item_type,
         interaction_type = 'DISCOUNT_CODE', platform, left(country, ${countryCharactersMax}), recommendation_id, $2::bigint
-      from (select * from interactions where organisation_id = $1 and ${bounds}) as i
+      from (select * from interactions where organisation_id = $1 and ${bounds}) as t
+      where ${isVisible('interactions')}
       order by student_id, item_id
       on conflict (organisation_id, student_id, item_id, basis, event_time, interaction_id) do nothing`,
     values,

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
 import { type Client, isServerAway, type Pool } from '../postgres/pool.ts';
@@ -286,7 +285,7 @@ async function fromLog(
      from (
        select number, type, size, ids, sum(case when ${isCounted} then size else 0 end) over (order by number) as size_until
        from (
-         select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${beforeTomorrow()}
+         select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint
          order by number limit ${limits.reportChangesPerStep}) as next) as first_ones
      where size_until <= ${Math.trunc(size)} or number = $2::bigint + 1
      order by number`,

@@ -1,4 +1,3 @@
-import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
@@ -21,7 +20,7 @@ export async function reportLagMs(
      from change_counters c
      left join report_progress p on p.organisation_id = c.organisation_id
      left join changes u on u.organisation_id = c.organisation_id
-       and u.number = greatest(coalesce(p.number, 0), c.forgotten_number) + 1 and u.${beforeTomorrow()}
+       and u.number = greatest(coalesce(p.number, 0), c.forgotten_number) + 1
      where c.organisation_id = any ($1::uuid[])`,
     [await organisationsWithReport(pool)],
   );

@@ -5,22 +5,21 @@ import type { Pool } from '../postgres/pool.ts';
 import { dropDetached, runLong } from '../postgres/time-partitions.ts';
 import { retentionLimits } from './limits.ts';
 
-export interface Run {
-  /** The time that decides what has expired, or null for the current time. */
-  readonly at: Date | null;
-  /** The time limit for dropping days. The same limit applies to deleting rows afterwards. */
-  readonly runMs: number;
-  readonly stopping: AbortSignal | undefined;
-}
-
 const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions' };
 
 /**
- * Drops days of interactions that no organisation keeps any more, oldest first. Checks only days that have just expired
- * for an organisation, because finding the organisations with rows in a day requires a scan of that day.
+ * Notes what has expired, and drops days of interactions that no organisation keeps any more, oldest first. `at` is the
+ * time that decides what has expired, or null for the current time. Checks only days that have just expired for an
+ * organisation, because finding the organisations with rows in a day requires a scan of that day. So this has to
+ * succeed before rows are deleted one by one: an empty day would not be checked again.
  */
-export async function dropExpiredDays(pool: Pool, { at, runMs, stopping }: Run): Promise<void> {
-  const deadlineMs = performance.now() + runMs;
+export async function dropExpiredDays(
+  pool: Pool,
+  stopping?: AbortSignal,
+  at: Date | null = null,
+): Promise<void> {
+  await pool.query('select begin_expiry($1)', [at]);
+  const deadlineMs = performance.now() + retentionLimits.dropMs;
   const { rows: expired } = await pool.query<{ first_id: string; end_id: string }>(
     `select min(deleted_below::text) as first_id, expired_below as end_id from retention_progress
      where type = 'interactions' and deleted_below < expired_below group by expired_below`,

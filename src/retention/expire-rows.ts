@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { type JobKind, jobKind, type Next, type Step } from '../jobs/job.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { queryRow, retryConflicts } from '../postgres/transactions.ts';
-import { dropExpiredDays, type Run } from './drop-days.ts';
+import { databaseTime, queryRow, retryConflicts } from '../postgres/transactions.ts';
 import { expiredBelow, keptDaysOf } from './kept-days.ts';
 import { retentionLimits } from './limits.ts';
 
@@ -36,60 +36,36 @@ interface Due {
 }
 
 /**
- * Deletes all organisations' expired interactions and receipts. `at` is the time that decides what has expired, or null
- * for the current time. Days that no organisation keeps are dropped as a whole. Each step is a transaction that also
- * saves the progress, so a process that is killed leaves no partial work behind.
+ * Deletes organisations' expired interactions and receipts, as far as `dropExpiredDays` has noted them. `at` is the time
+ * that decides what has expired, or null for the current time. Each step saves its own progress in
+ * `retention_progress`, which readers use too, so a step that is repeated continues.
  */
-export async function expireRows(
-  pool: Pool,
-  stopping?: AbortSignal,
-  at: Date | null = null,
-  runMs: number = retentionLimits.runMs,
-): Promise<'more' | 'all'> {
-  await pool.query('select begin_expiry($1)', [at]);
-  const run = { at, runMs, stopping };
-  await dropExpiredDays(pool, run);
-  const deadlineMs = performance.now() + runMs;
-  let left = 0;
-  for (const type of Object.keys(expiring) as Expiring[])
-    left += await expireType(pool, type, run, deadlineMs);
-  return left > 0 ? 'more' : 'all';
+export function expireRows(at: Date | null = null): JobKind {
+  const step = (type: Expiring, then: Next<Expiring>): Step<Expiring> => ({
+    call: async (pool, { organisationId }) =>
+      (await expireSome(pool, type, organisationId, at)) ? { step: type } : then,
+  });
+  return jobKind<Expiring>({
+    name: 'retention',
+    first: 'interactions',
+    async find(pool) {
+      const found = new Set<string>();
+      for (const type of Object.keys(expiring) as Expiring[])
+        for (const organisationId of await findDue(pool, type)) found.add(organisationId);
+      return [...found];
+    },
+    steps: { interactions: step('interactions', { step: 'receipts' }), receipts: step('receipts', 'ended') },
+  });
 }
 
-/**
- * Runs one step per organisation in turn, so that no organisation has to wait for the largest one. Returns how many
- * organisations are left.
- */
-async function expireType(
-  pool: Pool,
-  type: Expiring,
-  { at, stopping }: Run,
-  deadlineMs: number,
-): Promise<number> {
+/** Returns the organisations with rows to delete. The others are done. */
+async function findDue(pool: Pool, type: Expiring): Promise<ReadonlySet<string>> {
   const due = await dueOf(pool, type);
-  if (due.length === 0) return 0;
+  if (due.length === 0) return new Set();
   const withRows = await organisationsWithRows(pool, type);
-  await skip(
-    pool,
-    type,
-    due.filter(({ organisation_id }) => !withRows.has(organisation_id)),
-  );
-  const left = due.filter(({ organisation_id }) => withRows.has(organisation_id));
-  let failure: unknown;
-  let done = 0;
-  for (const one of left) {
-    if (stopping?.aborted || performance.now() > deadlineMs) break;
-    done++;
-    const hasMore = await expireStep(pool, type, one, at).catch((error: unknown) => {
-      // Continue with the other organisations.
-      failure ??= error;
-      return false;
-    });
-    // The loop also visits rows that are pushed while it runs.
-    if (hasMore) left.push(one);
-  }
-  if (failure !== undefined) throw failure;
-  return left.length - done;
+  const others = due.filter(({ organisation_id }) => !withRows.has(organisation_id));
+  await skip(pool, type, others);
+  return withRows;
 }
 
 async function dueOf(pool: Pool, type: Expiring): Promise<Due[]> {
@@ -133,12 +109,23 @@ async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<v
  * Deletes an organisation's next rows. Returns true if there may be more. Deletes nothing if the operator has changed the
  * setting so that the rows no longer expire.
  */
-async function expireStep(pool: Pool, type: Expiring, due: Due, at: Date | null): Promise<boolean> {
-  const { organisation_id, expired_below } = due;
-  const days = await keptDaysOf(pool, organisation_id, type);
-  if (days === null || expiredBelow(days, at ?? new Date()) < expired_below) return false;
+async function expireSome(
+  pool: Pool,
+  type: Expiring,
+  organisationId: string,
+  at: Date | null,
+): Promise<boolean> {
+  const days = await keptDaysOf(pool, organisationId, type);
+  if (days === null) return false;
+  const { rows } = await pool.query<{ expired_below: string }>(
+    'select expired_below from retention_progress where organisation_id = $1 and type = $2',
+    [organisationId, type],
+  );
+  const [progress] = rows;
+  if (!progress) return false;
+  if (expiredBelow(days, at ?? (await databaseTime(pool))) < progress.expired_below) return false;
   const { has_more } = await retryConflicts(() =>
-    queryRow<{ has_more: boolean }>(pool, expiring[type].step(organisation_id)),
+    queryRow<{ has_more: boolean }>(pool, expiring[type].step(organisationId)),
   );
   return has_more;
 }

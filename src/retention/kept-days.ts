@@ -44,6 +44,16 @@ export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>>
   );
 }
 
+/** Returns how many days an organisation keeps rejections, or null if this is not set. Fails like `rejectionsKept`. */
+export async function trustedRejectionDays(client: Client, organisationId: string): Promise<number | null> {
+  const { rows } = await client.query<{ days: number }>(
+    `select rejections_kept_days as days from organisations
+     where organisation_id = $1 and rejections_kept_days is not null and keys_can_be_trusted()`,
+    [organisationId],
+  );
+  return rows[0]?.days ?? null;
+}
+
 /** Returns the id below which a missing interaction has expired. */
 export async function goneBelow(client: Client, organisationId: string): Promise<string> {
   const { rows } = await client.query<{ below: string }>(

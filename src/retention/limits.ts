@@ -1,9 +1,9 @@
 export const retentionLimits = {
   /**
-   * The time limit for dropping days. The same limit applies to deleting rows afterwards. Other chores that handle old
-   * data wait until this run ends. The next run continues where this one stopped.
+   * The time limit for dropping days. Other chores that handle old data wait until then. Rows of days that are left are
+   * deleted one by one.
    */
-  runMs: 30 * 60_000,
+  dropMs: 30 * 60_000,
   /** How many expired interactions, and how many expired receipts with their responses, a statement deletes at most. */
   rowsPerStep: 10_000,
   receiptsPerStep: 1_000,

@@ -1,5 +1,3 @@
-// suppression/: keeps erased people from being stored again. Only hashes of their ids are kept.
-
 /**
  * HalfSipHash-2-4 with 64 bits of output. It is a keyed hash with 32-bit arithmetic, so hashing an id in JavaScript takes
  * 0.2 microseconds, compared with 19 for an HMAC. Without the key, nobody can compute hashes or test whether an id was

@@ -1,19 +1,113 @@
-import { sentFields, type UploadType } from '../registry/upload-types.ts';
+import { limits } from '../limits.ts';
+import { isUuid, readUuid } from '../registry/fields.ts';
+import { personalFields, type UploadType } from '../registry/upload-types.ts';
 
 export const uuidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
 
+export function uuidsIn(text: string): string[] {
+  return [...text.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());
+}
+
+/** A failed record. `record` is its JSON as it was sent, or null if that was not kept. */
+export interface FailedRecord {
+  readonly type: UploadType;
+  readonly record_id: string | null;
+  readonly record: string | null;
+}
+
+/** Returns every string in a failed record that may be a person's id. */
+export function idsInFailed({ type, record_id, record }: FailedRecord): string[] {
+  if (personalFields(type).identifying.length === 0) return [];
+  return [...(record_id === null ? [] : [record_id]), ...(record === null ? [] : idsInText(type, record))];
+}
+
 /**
- * Returns every string in a failed record that may be a person's id. These are all UUIDs, and the string values of
- * identifying fields.
+ * Returns every string in the JSON of a failed record that may be a person's id. These are all UUIDs, and the values of
+ * identifying fields in any form, because the record may have failed for the form of an id.
  */
 export function idsInText(type: UploadType, text: string): string[] {
-  const uuids = [...text.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());
-  const names = Object.entries(sentFields(type)).flatMap(([name, { personal, column }]) =>
-    personal === 'identifies' && column === 'text' ? name : [],
+  const { identifying } = personalFields(type);
+  if (identifying.length === 0) return [];
+  const record = objectIn(text);
+  const repeated = [...text.matchAll(membersNamed(identifying))].map(([, , value = '']) => idOf(value));
+  const values = identifying.flatMap((field) => scalarsIn(record?.[field]));
+  return [...new Set([...uuidsIn(text), ...repeated, ...values.map(inOneSpelling)])].filter(canBeId);
+}
+
+/**
+ * Returns a failed record as it may be kept when people are erased. The result is the same object if none of their ids is
+ * in it, and undefined if the record must go. A record that belongs to somebody else is kept with null in place of the
+ * ids that it mentions.
+ */
+export function withoutErased<T extends FailedRecord>(
+  failed: T,
+  erased: { has(id: string): boolean },
+): T | undefined {
+  const isErased = (id: string) => erased.has(id);
+  if (!idsInFailed(failed).some(isErased)) return failed;
+  const { type, record } = failed;
+  const object = record === null ? undefined : objectIn(record);
+  if (record === null || !object) return undefined;
+  const { owners, alone } = personalFields(type);
+  // An invalid id names nobody.
+  const isOfSomebody = owners.some((field) => isUuid(object[field]));
+  if (alone.length === 0 || !isOfSomebody) return undefined;
+  // The text is changed in place. Parsing and serialising would drop repeated fields, for which the record failed.
+  const left = record.replaceAll(membersNamed(alone), (member, name: string, value: string) =>
+    isErased(idOf(value)) ? `${name}:null` : member,
   );
-  if (names.length === 0) return uuids;
-  const record: unknown = JSON.parse(text);
-  if (typeof record !== 'object' || record === null) return uuids;
-  const values = names.map((name) => (record as Record<string, unknown>)[name]);
-  return [...uuids, ...values.filter((value) => typeof value === 'string')];
+  const kept = { ...failed, record: left };
+  return idsInFailed(kept).some(isErased) ? undefined : kept;
+}
+
+/**
+ * Returns a pattern that finds the members with these names in JSON, at any depth. The groups are the name with its quotes
+ * and the value, if it is a string or a number.
+ */
+function membersNamed(names: readonly string[]): RegExp {
+  return new RegExp(`("(?:${names.join('|')})")\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*)`, 'g');
+}
+
+/** PostgreSQL stores no NUL, so no stored id contains one. No id is longer than a user's. */
+function canBeId(value: string): boolean {
+  return value.length <= 2 * limits.interactionUserCodePointsMax && !value.includes('\0');
+}
+
+/** Returns the id that a string or number in JSON stands for. */
+function idOf(json: string): string {
+  if (!json.startsWith('"')) return json;
+  try {
+    return inOneSpelling(JSON.parse(json) as string);
+  } catch {
+    return json;
+  }
+}
+
+function inOneSpelling(id: string): string {
+  return readUuid(id) ?? id;
+}
+
+/** Returns the strings and numbers in a value, at any depth. */
+function scalarsIn(value: unknown): string[] {
+  const found: string[] = [];
+  // A record may be nested so deeply that recursion would overflow the stack.
+  for (const left = [value]; left.length > 0; ) {
+    const one = left.pop();
+    if (typeof one === 'string' || typeof one === 'number') found.push(String(one));
+    else if (typeof one === 'object' && one !== null)
+      for (const inner of Object.values(one)) left.push(inner);
+  }
+  return found;
+}
+
+/** Returns the object in some JSON, or undefined if there is something else. */
+export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }

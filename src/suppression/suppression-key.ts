@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readUuid } from '../registry/fields.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 
@@ -6,6 +7,29 @@ import { HalfSipHash } from './half-sip-hash.ts';
 export interface IdHashes {
   readonly hash: Buffer;
   readonly filter: bigint;
+  /** Identifies the key. Null if the hashes were made by a version that did not note it. */
+  readonly fingerprint: Buffer | null;
+}
+
+/** How long ids are hashed before other requests have a turn. */
+const sliceMs = 20;
+
+/** Hashes ids, or does similar work, without blocking other requests for long. */
+export async function inSlices<T, R>(items: readonly T[], make: (item: T) => R): Promise<R[]> {
+  const made: R[] = [];
+  let startMs = performance.now();
+  for (const item of items) {
+    made.push(make(item));
+    if (performance.now() - startMs < sliceMs) continue;
+    await nextTurn();
+    startMs = performance.now();
+  }
+  return made;
+}
+
+/** Identifies a key without revealing it. */
+export function fingerprintOf(key: string): Buffer {
+  return createHmac('sha256', key).update('fingerprint').digest().subarray(0, 8);
 }
 
 /**
@@ -14,11 +38,13 @@ export interface IdHashes {
  */
 export class IdHasher {
   readonly #key: Buffer;
+  readonly #fingerprint: Buffer;
   /** The short hash, for the filter. */
   readonly short: HalfSipHash;
 
   constructor(key: string, organisationId: string) {
     this.#key = createHmac('sha256', key).update(`people of ${organisationId}`).digest();
+    this.#fingerprint = fingerprintOf(key);
     this.short = new HalfSipHash(createHmac('sha256', this.#key).update('filter').digest());
   }
 
@@ -29,7 +55,8 @@ export class IdHasher {
   hashesOf(id: string): IdHashes {
     this.hashShort(id);
     const { low, high } = this.short;
-    return { hash: this.hashOf(id), filter: (BigInt(high) << 32n) | BigInt(low >>> 0) };
+    const filter = (BigInt(high) << 32n) | BigInt(low >>> 0);
+    return { hash: this.hashOf(id), filter, fingerprint: this.#fingerprint };
   }
 
   /** Computes the short hash of an id and leaves the result in `short`. */

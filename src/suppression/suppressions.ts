@@ -1,9 +1,10 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { Client } from '../postgres/pool.ts';
+import type { Requirement } from '../postgres/health/requirements.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 import { IdFilter } from './id-filter.ts';
-import { IdHasher } from './suppression-key.ts';
+import { fingerprintOf, IdHasher, inSlices } from './suppression-key.ts';
 
 /** An organisation's cached suppressions. */
 interface Known {
@@ -20,6 +21,7 @@ const none: Known = { version: 0, filters: [] };
  */
 export class Suppressions {
   readonly #keys: readonly string[];
+  readonly #fingerprints: readonly Buffer[];
   /** Called when an organisation has a new version, because cached customers may have been erased. */
   onNewVersion: () => void = () => {};
   /** Cached suppressions by organisation, with the least recently used organisation first. */
@@ -30,13 +32,54 @@ export class Suppressions {
   /** The first key is used for new hashes. Hashes made with the other keys stay valid. */
   constructor(keys: readonly string[]) {
     this.#keys = keys;
+    this.#fingerprints = keys.map(fingerprintOf);
   }
 
-  /** Returns the hasher that creates the hashes to store. */
-  hasherFor(organisationId: string): IdHasher {
+  /**
+   * Returns the hasher that creates the hashes to store. Throws if this process lacks a key that is in use: its own keys
+   * may be the wrong ones, and no other process would recognise their hashes.
+   */
+  async hasherFor(pool: Pick<Pool, 'query'>, organisationId: string): Promise<IdHasher> {
     const [key] = this.#keys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
+    const missing = await this.lookForKeys(pool);
+    if (missing.length > 0) throw keyMissing(missing);
     return new IdHasher(key, organisationId);
+  }
+
+  /** Throws unless this process has all keys that the organisation's hashes were made with. */
+  async requireKeys(client: Pick<Client, 'query'>, organisationId: string): Promise<void> {
+    const { rows } = await client.query<{ fingerprint: string }>({
+      name: 'missing keys of organisation',
+      text: `
+        select encode(fingerprint, 'hex') as fingerprint from erasure_keys
+        where organisation_id = $1 and fingerprint <> all ($2::bytea[])`,
+      values: [organisationId, this.#fingerprints],
+    });
+    if (rows.length > 0) throw keyMissing(rows.map(({ fingerprint }) => fingerprint));
+  }
+
+  /** Looks for keys that any organisation's hashes were made with and that this process lacks. */
+  async lookForKeys(pool: Pick<Pool, 'query'>): Promise<string[]> {
+    const { rows } = await pool.query<{ fingerprint: string }>({
+      name: 'missing keys',
+      text: `
+        select distinct encode(fingerprint, 'hex') as fingerprint from erasure_keys
+        where fingerprint <> all ($1::bytea[])`,
+      values: [this.#fingerprints],
+    });
+    return rows.map(({ fingerprint }) => fingerprint).toSorted();
+  }
+
+  /** Without one of the keys, a process would not recognise erased people, so it must not serve. */
+  requirement(pool: Pick<Pool, 'query'>): Requirement {
+    let missing: readonly string[] = [];
+    return {
+      look: async () => {
+        missing = await this.lookForKeys(pool);
+      },
+      unmet: () => (missing.length > 0 ? keyMissing(missing) : undefined),
+    };
   }
 
   /** Returns the version that this process has cached, or 0 if it knows no suppressions. */
@@ -56,12 +99,12 @@ export class Suppressions {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
 
-  /** Returns the erasure that each of these ids belongs to. Skips the ids of people who were not erased. */
+  /** Returns the erasures that each of these ids belongs to. Skips the ids of people who were not erased. */
   async erasuresOf(
     client: Client,
     organisationId: string,
     ids: Iterable<string>,
-  ): Promise<ReadonlyMap<string, string>> {
+  ): Promise<ReadonlyMap<string, readonly string[]>> {
     const check = await this.checkNow(client, organisationId);
     return check.erasuresOf(ids);
   }
@@ -101,6 +144,7 @@ export class Suppressions {
       this.#known.set(organisationId, before);
       return before;
     }
+    await this.requireKeys(client, organisationId);
     if (this.#keys.length === 0) throw new RequestError('erasure_not_configured');
     const filters =
       before?.filters ??
@@ -150,8 +194,8 @@ export interface IdCheck {
   mayBeErasedAt(bytes: DataView, at: number): boolean;
   /** Returns the ids that belong to erased people. */
   erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  /** Returns the ids that belong to erased people, each with its erasure. */
-  erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>>;
+  /** Returns the ids that belong to erased people, each with its erasures. */
+  erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>>;
 }
 
 const nobodyErased: IdCheck = {
@@ -189,27 +233,38 @@ class FilteredCheck implements IdCheck {
     return new Set((await this.erasuresOf(ids)).keys());
   }
 
-  async erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>> {
+  async erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>> {
     const asked = [...ids].filter((id) => this.mayBeErased(id));
     if (asked.length === 0) return new Map();
     // The same id can be written in several ways.
-    const byHash = Map.groupBy(
-      asked.flatMap((id) =>
-        this.#filters.map(({ hasher }) => ({ id, hash: hasher.hashOf(id).toString('hex') })),
-      ),
-      ({ hash }) => hash,
+    const hashed = await inSlices(asked, (id) =>
+      this.#filters.map(({ hasher }) => ({ id, hash: hasher.hashOf(id).toString('hex') })),
     );
+    const byHash = Map.groupBy(hashed.flat(), ({ hash }) => hash);
     const { rows } = await this.#client.query<{ hash: Buffer; erasure_id: string }>({
       name: 'look up suppressions',
-      text: 'select hash, erasure_id from suppressions where organisation_id = $1 and hash = any ($2::bytea[])',
+      // The filters still contain hashes that were lifted.
+      text: `
+        select hash, erasure_id from suppressions
+        where organisation_id = $1 and hash = any ($2::bytea[]) and lifted_at is null`,
       values: [this.#organisationId, [...byHash.keys()].map((hex) => `\\x${hex}`)],
     });
-    return new Map(
-      rows.flatMap(({ hash, erasure_id }) =>
-        (byHash.get(hash.toString('hex')) ?? []).map(({ id }) => [id, erasure_id] as const),
-      ),
+    const found = rows.flatMap(({ hash, erasure_id }) =>
+      (byHash.get(hash.toString('hex')) ?? []).map(({ id }) => ({ id, erasure_id })),
     );
+    const byId = Map.groupBy(found, ({ id }) => id);
+    return new Map([...byId].map(([id, of]) => [id, of.map(({ erasure_id }) => erasure_id)]));
   }
+}
+
+/** Returns the error of a process that cannot recognise some erased people. */
+export function keyMissing(fingerprints: readonly string[]): RequestError {
+  const keys = fingerprints.length === 1 ? 'the key with fingerprint' : 'the keys with the fingerprints';
+  return new RequestError('erasure_key_missing', {
+    message:
+      'This process lacks a key that ids of erased people were hashed with, so it cannot recognise them; the operator ' +
+      `has to add ${keys} ${fingerprints.join(', ')} to ERASURE_KEYS of this process.`,
+  });
 }
 
 export async function currentVersion(client: Client, organisationId: string): Promise<number> {

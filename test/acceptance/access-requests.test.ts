@@ -45,6 +45,23 @@ it('finds nothing of an erased person, once the erasure was answered', async () 
   expect(await downloadAccess(api, after)).toEqual([]);
 });
 
+it('can be cancelled, and then not be downloaded', async () => {
+  const customer_id = randomUUID();
+  await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
+  const id = await accessPerson(api, { customer_ids: [customer_id] });
+  const cancel = (of: Api) => of.send(`/v1/access-requests/${id}`, { method: 'DELETE' });
+  const other = apiOf(server.url, await server.createKey('another desk', 'data:access'));
+  expect((await cancel(other)).status).toBe(404);
+  const { status, body } = await cancel(api);
+  expect([status, body]).toMatchObject([
+    200,
+    { state: 'cancelled', records: { customers: 1 }, expires: null },
+  ]);
+  expect((await api.get('/v1/access-requests?limit=1')).body.access_requests).toEqual([body]);
+  const download = await api.get(`/v1/access-requests/${id}/records`);
+  expect([download.status, download.body.code]).toEqual([404, 'access_request_cancelled']);
+});
+
 it('a key without the permission can neither request nor read, even if it may read and erase', async () => {
   const scopes = ['data:write', 'data:read', 'interactions:read', 'data:erase'];
   for (const key of [await server.createKey('plain'), await server.createKey('desk', ...scopes)]) {
@@ -54,6 +71,7 @@ it('a key without the permission can neither request nor read, even if it may re
       await plain.get('/v1/access-requests'),
       await plain.get(`/v1/access-requests/${randomUUID()}`),
       await plain.get(`/v1/access-requests/${randomUUID()}/records`),
+      await plain.send(`/v1/access-requests/${randomUUID()}`, { method: 'DELETE' }),
     ])
       expect([answer.status, answer.body.permission]).toEqual([403, 'data:access']);
   }

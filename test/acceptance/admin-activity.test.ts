@@ -31,6 +31,36 @@ it('shows the process that answers, and its partitions', async () => {
   expect(body).toMatchObject({ receipts_kept_days: 60, deleted_organisations_kept_days: 14 });
 });
 
+it('shows the work that is waiting, and since when', async () => {
+  const waiting = async () => (await admin.get('/admin/v1/service')).body.waiting;
+  const kinds = ['rewriting', 'retention', 'purging', 'expired access requests', 'erasures', 'lake erasures'];
+  expect((await waiting()).map(({ work }: { work: string }) => work)).toEqual([
+    ...kinds,
+    'access requests',
+    'removals',
+  ]);
+  await queryDatabase(
+    server.databaseUrl,
+    `insert into jobs select organisation_id, 'purging', 'purge', null, 1, now() + interval '1 day', 0, now() - interval '2 days'
+     from organisations where slug = 'other'`,
+  );
+  const purging = (await waiting()).find(({ work }: { work: string }) => work === 'purging');
+  expect(purging).toEqual({ work: 'purging', count: 1, oldest_seconds: expect.any(Number) });
+  expect(Math.round(purging.oldest_seconds / 86_400)).toBe(2);
+});
+
+it('lists how much each organisation has stored, and when it last uploaded', async () => {
+  const before = Date.now();
+  await admin.post('/admin/v1/organisations', { slug: 'third' });
+  const { body } = await admin.post('/admin/v1/keys', { organisation: 'third' });
+  await apiOf(server.url, body.key).upload('shops', [newShop(), newShop()]);
+  const listed = async (slug: string) =>
+    (await admin.get(`/admin/v1/organisations?search=${slug}`)).body.organisations[0];
+  await expect.poll(async () => (await listed('third')).records, { timeout: 60_000 }).toBe(2);
+  expect(Date.parse((await listed('third')).last_upload_at)).toBeGreaterThan(before - 60_000);
+  expect(await listed('other')).toMatchObject({ records: 0, last_upload_at: null });
+});
+
 it('ranks organisations, over HTTP and on the command line', async () => {
   await queryDatabase(
     server.databaseUrl,

@@ -4,6 +4,7 @@ import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { allPages } from '../support/all-pages.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { many } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
@@ -42,6 +43,7 @@ const listing = {
   permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
   browser: false,
   origins: [],
+  link: false,
   label: null,
   created_at: expect.any(String),
   created_by: 'token:operator',
@@ -298,7 +300,7 @@ it('every act is in the audit log, with its request id, and without the key', as
   const rotated = await admin.post(`${path}/${issued.body.key_id}/rotate`, {});
   const revoked = await admin.send(`${path}/${issued.body.key_id}/revoke`, { method: 'POST' });
   const text = await server.run('audit', '--organisation', 'watched', '--json');
-  const [, ...entries]: { act: string; actor: string; request_id: string }[] = JSON.parse(text).toReversed();
+  const [, ...entries]: { act: string; actor: string; request_id: string }[] = linesOf(text).toReversed();
   expect(entries.map(({ act, actor, request_id }) => [act, actor, request_id])).toEqual([
     ['key.issue', 'token:operator', issued.headers.get('x-request-id')],
     ['key.rotate', 'token:operator', rotated.headers.get('x-request-id')],

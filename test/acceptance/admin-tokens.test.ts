@@ -5,6 +5,7 @@ import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { allPages } from '../support/all-pages.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
@@ -149,6 +150,7 @@ describe('the audit log over HTTP', () => {
   interface Entry {
     readonly audit_id: string;
     readonly actor: string;
+    readonly at: string;
     readonly act: string;
     readonly organisation: string | null;
     readonly details: object;
@@ -177,13 +179,54 @@ describe('the audit log over HTTP', () => {
 
   it('equals the output of the command, page by page, of all or of one organisation', async () => {
     for (const flags of [[], ['--organisation', 'acme']]) {
-      const shown: Entry[] = JSON.parse(await server.run('audit', '--json', '--limit', '1000', ...flags));
+      const shown: Entry[] = linesOf(await server.run('audit', '--json', '--limit', '1000', ...flags));
       const organisation: Record<string, string> = flags[1] === undefined ? {} : { organisation: flags[1] };
       const pages = await pagesOf(server.admin, { ...organisation, limit: '2' });
       expect(pages.flat()).toEqual(shown);
       expect(pages[0]).toHaveLength(Math.min(2, shown.length));
       expect(await pagesOf(server.admin, organisation)).toEqual([shown]);
     }
+  });
+
+  it('is filtered by actor, action and time', async () => {
+    const all = (await server.admin.get(`${path}?limit=1000`)).body.entries as Entry[];
+    const filtered = async (query: Record<string, string>) =>
+      (await pagesOf(server.admin, { ...query, limit: '2' })).flat();
+    const [{ actor, at }] = [all[1]!];
+    expect(await filtered({ actor })).toEqual(all.filter((entry) => entry.actor === actor));
+    expect(await filtered({ action: 'token' })).toEqual(all.filter(({ act }) => act.startsWith('token.')));
+    expect(await filtered({ since: at })).toEqual(all.filter((entry) => entry.at >= at));
+    expect(await filtered({ until: at, actor })).toEqual(
+      all.filter((entry) => entry.at < at && entry.actor === actor),
+    );
+    expect((await server.admin.get(`${path}?since=yesterday`)).status).toBe(400);
+  });
+
+  it('has one entry a day for the console links of an organisation, which cannot be lowered', async () => {
+    const links = '/admin/v1/console-links';
+    await Promise.all(
+      Array.from({ length: 12 }, (_, at) =>
+        server.admin.post(links, { organisation: 'acme', read_only: at % 4 === 0 }),
+      ),
+    );
+    const { entries } = (await server.admin.get(`${path}?action=console`)).body;
+    const day = new Date().toISOString().slice(0, 10);
+    expect(entries.map(({ details }: { details: unknown }) => details)).toEqual(
+      expect.arrayContaining([
+        { day, read_only: true, links: 3 },
+        { day, read_only: false, links: 9 },
+      ]),
+    );
+    expect(entries).toHaveLength(2);
+    for (const change of [
+      `details = jsonb_set(details, '{links}', '1')`,
+      `details = details || '{"day": "2020-01-01"}'`,
+      `actor = 'nobody'`,
+      `imported_at = now()`,
+    ])
+      await expect(
+        queryDatabase(server.databaseUrl, `update audit_log set ${change} where act = 'console.links'`),
+      ).rejects.toThrow('only grows');
   });
 
   it('accepts only cursors that it issued for the same list, in any process', async () => {

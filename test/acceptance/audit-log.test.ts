@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { runCommand } from '../support/run-command.ts';
 
 /** The append-only log of operator actions records who did what, and when. */
@@ -16,6 +17,7 @@ interface Entry {
   readonly key_id: string | null;
   readonly request_id: string | null;
   readonly details: unknown;
+  readonly imported_at: string | null;
 }
 
 let databaseUrl: string;
@@ -47,8 +49,7 @@ async function run(...args: string[]): Promise<string> {
   expect({ args, exitCode, stderr }).toEqual({ args, exitCode: 0, stderr: '' });
   return stdout;
 }
-const audit = async (...flags: string[]): Promise<Entry[]> =>
-  JSON.parse(await run('audit', '--json', ...flags));
+const audit = async (...flags: string[]): Promise<Entry[]> => linesOf(await run('audit', '--json', ...flags));
 
 describe('every act', () => {
   it('is in the log in order, with the actor, the organisation and the time', async () => {
@@ -66,12 +67,16 @@ describe('every act', () => {
     ]);
     for (const entry of entries) {
       expect(Object.keys(entry).toSorted()).toEqual(
-        ['act', 'actor', 'at', 'audit_id', 'details', 'key_id', 'organisation', 'request_id'].toSorted(),
+        [
+          ...['act', 'actor', 'at', 'audit_id', 'details'],
+          ...['imported_at', 'key_id', 'organisation', 'request_id'],
+        ].toSorted(),
       );
       expect(entry).toMatchObject({
         actor: `cli:${userInfo().username}`,
         organisation: 'acme',
         request_id: null,
+        imported_at: null,
       });
     }
     const [, issue, rotate, revoke, limit] = entries;
@@ -183,6 +188,26 @@ describe('the log', () => {
     expect(lines.at(-1)).toMatch(/organisation\.create/);
   });
 
+  it('is filtered by actor, action, organisation and time, without a cap', async () => {
+    const all = await audit('--limit', '1000000');
+    const [newest, oldest] = [all[0]!.at, all.at(-1)!.at];
+    const matching = async (flags: string[], isWanted: (entry: Entry) => boolean) => {
+      const wanted = all.filter(isWanted);
+      expect(wanted.length).toBeGreaterThan(0);
+      expect(await audit(...flags, '--since', '2020-01-01')).toEqual(wanted);
+    };
+    await matching(['--action', 'key'], ({ act }) => act.startsWith('key.'));
+    await matching(
+      ['--action', 'key.revoke', '--organisation', 'acme'],
+      (entry) => entry.act === 'key.revoke',
+    );
+    await matching(['--actor', `cli:${userInfo().username}`], () => true);
+    await matching(['--until', newest], ({ at }) => at < newest);
+    expect(await audit('--since', newest)).toEqual(all.filter(({ at }) => at >= newest));
+    expect(await audit('--actor', 'nobody', '--since', '1h')).toEqual([]);
+    expect(await audit('--until', oldest)).toEqual([]);
+  });
+
   it('shows a hundred by default', async () => {
     await run('organisations', 'create', 'long');
     await database.query(
@@ -192,17 +217,25 @@ describe('the log', () => {
     );
     expect(await audit()).toHaveLength(100);
     expect((await audit('--limit', '110')).length).toBe(110);
+    await database.query(
+      `insert into audit_log (actor, act, details) select 'many', 'test', '{}' from generate_series(1, 3000)`,
+    );
+    const many = await audit('--since', '1d', '--actor', 'many');
+    expect(new Set(many.map(({ audit_id }) => audit_id)).size).toBe(3_000);
   });
 
-  it.each([['--limit', '0'], ['--limit', 'many'], ['--organisation', 'nobody'], ['--colour']])(
-    'is refused with %j',
-    async (...flags) => {
-      const { exitCode, stdout, stderr } = await attempt('audit', ...flags);
-      expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
-      expect(stderr.trim().split('\n')).toHaveLength(1);
-      expect(stderr).toMatch(/limit|organisations list|colour/);
-    },
-  );
+  it.each([
+    ['--limit', '0'],
+    ['--limit', 'many'],
+    ['--organisation', 'nobody'],
+    ['--colour'],
+    ['--since', 'yesterday'],
+  ])('is refused with %j', async (...flags) => {
+    const { exitCode, stdout, stderr } = await attempt('audit', ...flags);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/limit|organisations list|colour|--since takes/);
+  });
 
   it('is explained', async () => {
     const { exitCode, stdout } = await runCommand(['audit', '--help'], {});

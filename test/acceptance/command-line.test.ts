@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltServer, sharedServer, startBuiltServer } from '../support/built-server.ts';
 import { createEmptyDatabase, createTestDatabase } from '../support/database.ts';
@@ -42,7 +44,7 @@ describe('organisations', () => {
     await run('organisations', 'create', 'kept');
     expect((await retain()).stdout).toBe(
       'TYPE\tKEPT\tFROM\ninteractions\tindefinitely\tdefault\n' +
-        'receipts\t30d\tdefault (RECEIPTS_KEPT_DAYS)\nrejections\t30d\tdefault (RECEIPTS_KEPT_DAYS)\n',
+        'receipts\tdefault\tRECEIPTS_KEPT_DAYS of the service\nrejections\tdefault\tRECEIPTS_KEPT_DAYS of the service\n',
     );
     const own = 'set for this organisation';
     expect(await retain('--interactions', '90d', '--receipts', '14d', '--rejections', '7d')).toMatchObject({
@@ -124,6 +126,7 @@ describe('keys', () => {
       permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
       browser: false,
       origins: [],
+      link: false,
       label: null,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       created_by: expect.stringMatching(/^cli:./),
@@ -180,10 +183,38 @@ describe('keys', () => {
   });
 });
 
+it('a misspelt permission gets a list of all of them', async () => {
+  const refused = await run('keys', 'issue', '--organisation', 'acme', '--scope', 'data:wrt');
+  const all = [
+    'data:write',
+    'data:read',
+    'interactions:write',
+    'interactions:read',
+    'data:erase',
+    'data:access',
+  ];
+  for (const permission of all) expectFailure(refused, new RegExp(`\\b${permission}\\b`));
+});
+
+it('a list whose reader closes the pipe ends without a stack trace', async () => {
+  const main = new URL('../../dist/main.js', import.meta.url).pathname;
+  const child = spawn(process.execPath, [main, 'organisations', 'list'], {
+    env: { DATABASE_URL: databaseUrl },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  let said = '';
+  child.stderr.on('data', (bytes) => {
+    said += bytes;
+  });
+  const [exitCode] = await once(child, 'close');
+  expect({ exitCode, said }).toEqual({ exitCode: 141, said: '' });
+});
+
 describe('help', () => {
   it.each([
     [['--help'], /Usage/],
-    [['--version'], /^\d+\.\d+\.\d+\n$/],
+    [['--version'], /^\d+\.\d+\.\d+(-dev)?\+[\w-]+\n$/],
     [[], /Usage/],
     [['help', 'settings'], /^ {2}DATABASE_URL .*\n(.*\n)* {2}LOG_LEVEL /m],
     [['serve', '--help'], /intake-server serve/],

@@ -164,6 +164,28 @@ describe.skipIf(!isHere)('access requests in the console (needs headless Chromiu
     expect(await row.getByRole('link').count()).toBe(0);
   });
 
+  it('a request that waits is cancelled with a click', async () => {
+    const key = await server.createKey('waiting', 'data:access');
+    const id = await accessPerson(apiOf(server.url, key));
+    // No request is started while too many records are kept.
+    await queryDatabase(
+      server.databaseUrl,
+      `update access_requests set records = '{"interactions": 5000000}' where access_request_id = '${id}'`,
+    );
+    const waiting = `${id.slice(0, -12)}${randomUUID().slice(-12)}`;
+    await queryDatabase(
+      server.databaseUrl,
+      `insert into access_requests (organisation_id, access_request_id, key_id, people)
+       select organisation_id, '${waiting}', key_id, 1 from access_requests where access_request_id = '${id}'`,
+    );
+    const row = rowOf(await open(key), waiting);
+    await row.getByText('Waiting').waitFor();
+    await row.getByRole('button', { name: `Cancel access request ${waiting}` }).click();
+    await row.getByText('Cancelled').waitFor();
+    expect(await row.getByRole('button').count()).toBe(0);
+    expect((await apiOf(server.url, key).get(`/v1/access-requests/${waiting}`)).body.state).toBe('cancelled');
+  });
+
   it('without the permission the screen sends no request, and explains what to ask for', async () => {
     const key = await server.createKey('acme', 'data:read', 'data:erase');
     const page = await open(key, '');

@@ -99,6 +99,9 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
     await page.getByRole('button', { name: /^Upload \d/ }).click();
     await page.getByLabel('What was stored').waitFor();
     await take('upload-file-uploaded');
+    const { erasures } = (await apiOf(server.url, key).get('/v1/erasures')).body;
+    await page.goto(`${server.url}/console/api/v1/erasures/${erasures[0].erasure_id}/certificate`);
+    await take('certificate');
     await context.clearCookies();
     await signInAt(page, `${server.url}/console/sign-in`, emptyKey, 'Overview');
     for (const screen of screens) {
@@ -106,6 +109,10 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
       await page.getByRole('heading', { level: 1 }).waitFor();
       await take(`empty-${screen.replace('/', '-') || 'overview'}`);
     }
+    const said = await server.run('console', 'link', '--organisation', 'acme', '--json');
+    await page.goto(server.url + JSON.parse(said).path);
+    await page.getByRole('dialog').waitFor();
+    await take('link');
     await context.close();
   });
 });

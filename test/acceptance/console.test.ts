@@ -222,13 +222,13 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
 
   it('shows a failed query as failed, with what to report', async () => {
     const page = await signedIn();
-    await page.route('**/console/api/v1/rejections/summary*', (route) => route.abort());
+    await page.route('**/console/api/**/v1/rejections/summary*', (route) => route.abort());
     await show(page, 'Rejections');
     await page
       .getByRole('button', { name: /try again/i })
       .first()
       .waitFor();
-    await page.unroute('**/console/api/v1/rejections/summary*');
+    await page.unroute('**/console/api/**/v1/rejections/summary*');
     await page
       .getByRole('button', { name: /try again/i })
       .first()

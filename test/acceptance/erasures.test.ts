@@ -138,6 +138,46 @@ describe('an erasure', () => {
     expect((await api.get(`/v1/data/student-favourites/${favourite.student_favourite_id}`)).status).toBe(404);
   });
 
+  it('that is a dry run counts what would be erased, and changes nothing', async () => {
+    const { customer, transaction } = await newPerson();
+    const { customer_id, user_id } = customer;
+    const stranger = newCustomer();
+    await api.upload('customers', [stranger]);
+    const { body: shared } = await api.post(
+      '/user-interactions',
+      newInteraction({ student_id: stranger.customer_id, user_id, city: 'Leeds' }),
+    );
+    const { body: before } = await api.get('/v1/erasures?limit=1');
+    const unknown = randomUUID();
+    const { status, body } = await api.post('/v1/erasures?dry_run=true', {
+      customer_ids: [customer_id, unknown],
+      mode: 'delete',
+    });
+    expect([status, body]).toEqual([
+      200,
+      {
+        dry_run: true,
+        mode: 'delete',
+        people: 2,
+        known: 1,
+        unknown_customer_ids: [unknown],
+        rows: {
+          customers: 1,
+          transactions: 1,
+          student_favourites: 1,
+          interactions: 1,
+          interactions_unlinked: 1,
+        },
+        complete: true,
+      },
+    ]);
+    expect((await api.get('/v1/erasures?limit=1')).body).toEqual(before);
+    expect((await api.get(`/v1/data/customers/${customer_id}`)).status).toBe(200);
+    expect((await api.get(`/v1/data/transactions/${transaction.transaction_id}`)).status).toBe(200);
+    expect((await api.get(`/user-interactions/${shared.interaction_id}`)).body.user_id).toBe(user_id);
+    expect((await api.batch('customers', [customer])).counts.unchanged).toBe(1);
+  });
+
   it('that deletes keeps nothing', async () => {
     const { customer, transaction, interaction } = await newPerson();
     const { erasure_id } = await erase({ customer_ids: [customer.customer_id], mode: 'delete' });
@@ -156,20 +196,34 @@ describe('an erasure', () => {
     expect((await api.batch('customers', [customer])).errors).toMatchObject([{ code: 'erased' }]);
   });
 
-  it('of a customer erases the users that were seen together with it', async () => {
+  it('of a customer erases no user that was only seen together with it', async () => {
     const { customer } = await newPerson();
     const user_id = `visitor ${randomUUID()}`;
     const both = newInteraction({ student_id: customer.customer_id, user_id });
     const alone = newInteraction({ user_id, city: 'Leeds' });
-    await api.post('/user-interactions', both);
+    const { body: together } = await api.post('/user-interactions', both);
     const { body } = await api.post('/user-interactions', alone);
-    const { erasure_id } = await erase({ customer_ids: [customer.customer_id] });
+    const { erasure_id } = await erase({ customer_ids: [customer.customer_id], mode: 'delete' });
     await swept(erasure_id);
-    const { body: seen } = await api.get(`/user-interactions/${body.interaction_id}`);
-    expect([seen.user_id, seen.city]).toEqual([null, null]);
-    expect((await api.post('/user-interactions', alone)).body.details).toMatchObject([
-      { field: 'user_id', code: 'erased' },
-    ]);
+    expect((await api.get(`/user-interactions/${together.interaction_id}`)).status).toBe(404);
+    expect((await api.get(`/user-interactions/${body.interaction_id}`)).body).toEqual(body);
+    expect((await api.post('/user-interactions', alone)).status).toBe(201);
+  });
+
+  it('of a user removes only the user from other students’ interactions', async () => {
+    const { customer } = await newPerson();
+    const user_id = `visitor ${randomUUID()}`;
+    const student_id = customer.customer_id;
+    const sent = newInteraction({ student_id, user_id, city: 'Leeds' });
+    const { body } = await api.post('/user-interactions', sent);
+    const path = `/user-interactions/${body.interaction_id}`;
+    const expected = { ...body, user_id: null };
+    const { erasure_id } = await erase({ user_ids: [user_id], mode: 'delete' });
+    expect((await api.get(path)).body).toEqual(expected);
+    await swept(erasure_id);
+    expect((await api.get(path)).body).toEqual(expected);
+    const again = await api.post('/user-interactions', sent);
+    expect([again.status, again.body.user_id, again.body.student_id]).toEqual([201, null, student_id]);
   });
 
   it('is the last entry of a customer in the change feed', async () => {

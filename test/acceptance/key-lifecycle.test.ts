@@ -143,6 +143,7 @@ describe('the stored details of a key', () => {
       permissions: ['data:read'],
       browser: false,
       origins: [],
+      link: false,
       label: 'nightly export',
       created_by: me,
       last_used_at: null,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { builtVersion } from '../support/built-version.ts';
 import { readFeed } from '../support/change-feed.ts';
 import { createTestDatabase } from '../support/database.ts';
 import {
@@ -127,8 +128,7 @@ describe('an export', () => {
     expect(manifest).toMatchObject({
       format: 'intake-organisation',
       format_version: 1,
-      service_version: JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-        .version,
+      service_version: builtVersion,
       organisation: { slug: 'acme', name: 'acme' },
       counts: Object.fromEntries(Object.entries(lines).map(([type, found]) => [type, found.length])),
     });

@@ -61,7 +61,7 @@ describe.skipIf(!existsSync(chromiumPath))(
     it('show a failed query as failed, with its request id', async () => {
       const page = await pages.signedIn();
       const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
-      const path = '**/console/api/admin/v1/audit*';
+      const path = '**/console/api/**/admin/v1/audit*';
       await page.route(path, (route) =>
         route.fulfill({
           status: 500,

@@ -27,13 +27,17 @@ import { testWriter } from '../support/lake.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dockerfile = 'deploy/Dockerfile';
+const workflow = readFileSync(join(root, '.github/workflows/image.yml'), 'utf8');
 const bases = [...readFileSync(join(root, dockerfile), 'utf8').matchAll(/^FROM (\S+)/gm)].map(
   ([, base = '']) => base,
 );
 
-it('every base image has a tag, and Node has a supported version', () => {
+it('every base image has a tag and a digest, and Node has a supported version', () => {
   expect(bases.length).toBe(3);
-  for (const base of bases) expect(base).toMatch(/^(node:24\.\d+\.\d+-bookworm-slim|gcr\.io\/.+:nonroot)$/);
+  for (const base of bases)
+    expect(base).toMatch(
+      /^(node:24\.\d+\.\d+-bookworm-slim|gcr\.io\/distroless\/.+:nonroot)@sha256:[0-9a-f]{64}$/,
+    );
 });
 
 /** Makes a table's log long enough for a checkpoint, which `serve` reads with DuckDB in its temporary folder. */
@@ -51,6 +55,7 @@ describe.skipIf(!containersArePossible)('the image', () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-image-'));
   const image = `intake-test-${process.pid}`;
   const container = `${image}-serve`;
+  const commit = '49dec8a12345';
   const lakeContainer = `${image}-lake`;
   let databaseUrl: string;
 
@@ -58,7 +63,7 @@ describe.skipIf(!containersArePossible)('the image', () => {
     const beganMs = performance.now();
     [databaseUrl] = await Promise.all([
       createEmptyDatabase(),
-      buildImage(dockerfile, [...new Set(bases)], image, root),
+      buildImage(dockerfile, { COMMIT: commit }, image, root),
     ]);
     console.log(`The image was built in ${((performance.now() - beganMs) / 1_000).toFixed(0)} s`);
   }, 900_000);
@@ -73,6 +78,22 @@ describe.skipIf(!containersArePossible)('the image', () => {
     Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const intake = async (env: Record<string, string>, ...args: string[]) =>
     (await podman('run', '--rm', '--no-healthcheck', ...confined, ...variables(env), image, ...args)).stdout;
+
+  it('states its version with the commit, in its labels as in the program', async () => {
+    const format =
+      '{{index .Labels "org.opencontainers.image.version"}} {{index .Labels "org.opencontainers.image.revision"}}';
+    const labels = (await podman('image', 'inspect', '--format', format, image)).stdout.trim();
+    const version = (await intake({}, '--version')).trim();
+    expect(version).toMatch(/^\d+\.\d+\.\d+(-dev)?\+49dec8a12345$/);
+    expect(labels).toBe(`${version} ${commit}`);
+  });
+
+  it('is smaller than the limit of the workflow', async () => {
+    const [, limit = ''] = /"\$bytes" -lt (\d+)/.exec(workflow) ?? [];
+    const size = (await podman('image', 'inspect', '--format', '{{.Size}}', image)).stdout.trim();
+    console.log(`The image takes ${(Number(size) / 1e6).toFixed(1)} MB`);
+    expect(Number(size)).toBeLessThan(Number(limit));
+  });
 
   it('holds what runs: less than 60 MB in addition to Node, and less than 80 MB of DuckDB', async () => {
     const app = join((await podman('image', 'mount', image)).stdout.trim(), 'app');

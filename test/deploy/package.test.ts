@@ -108,13 +108,14 @@ async function stop(server: ChildProcess): Promise<void> {
 it('the package has the program, the migrations, the documents with the files they refer to, and nothing else', async () => {
   const others = files.filter(
     (file) =>
-      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/((index|operator)\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\/)?[\w-]+\.(md|svg|png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
+      !/^(dist\/.+\.(js|cdx\.json)|dist\/commit|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/((index|operator)\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\/)?[\w-]+\.(md|svg|png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
         file,
       ),
   );
   expect(others).toEqual([]);
   for (const file of [
     'dist/main.js',
+    'dist/commit',
     'admin-openapi.json',
     'docs/operating/setup.md',
     'deploy/nginx/intake.conf',

@@ -42,7 +42,9 @@ async function start(): Promise<BuiltServer> {
 }
 
 async function progress(): Promise<{ state: string; at: string }> {
-  const { rows } = await admin.query(`select state, concat(step, ' ', after) as at from erasures`);
+  const { rows } =
+    await admin.query(`select state, coalesce((select concat(step, ' ', position) from jobs where kind = 'erasures'), '') as at
+     from erasures`);
   return rows[0];
 }
 

@@ -16,6 +16,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { type Change, FeedCopy, followFeed, readFeed } from '../support/change-feed.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { disposable } from '../support/disposable.ts';
 import { freePort } from '../support/free-port.ts';
 import { type LocalPostmaster, localPostmaster } from '../support/local-postmaster.ts';
 import { many, newShop, newTag, newTransaction } from '../support/new-records.ts';
@@ -52,7 +53,7 @@ async function startDatabase(): Promise<string> {
   folder = mkdtempSync(join(tmpdir(), 'intake-feed-'));
   chmodSync(folder, 0o755);
   // Even without fsync, data that a killed PostgreSQL server has written stays in the page cache.
-  postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
+  postgres = await startLocalPostgres(folder, embeddedBinaries(), disposable);
   const url = postgres.url('postgres');
   await runCommand(['migrate'], { DATABASE_URL: url });
   const { password } = new URL(url);

@@ -15,6 +15,7 @@ import {
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { servingLogin } from '../support/database.ts';
+import { disposable } from '../support/disposable.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -36,7 +37,7 @@ let server: BuiltServer;
 let apis: Api[];
 beforeAll(async () => {
   if (!mounted) return;
-  const settings = { fsync: 'off', min_wal_size: '32MB', max_wal_size: '64MB' };
+  const settings = { ...disposable, min_wal_size: '32MB', max_wal_size: '64MB' };
   postgres = await startLocalPostgres(join(folder, 'postgres'), embeddedBinaries(), settings);
   const url = postgres.url('postgres');
   expect((await runCommand(['migrate'], { DATABASE_URL: url })).exitCode).toBe(0);

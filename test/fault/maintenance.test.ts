@@ -72,7 +72,11 @@ async function countStatements(): Promise<{ election: number; work: number }> {
     // Every process polls for changed keys and configures the connections that it opens. With one query for all
     // organisations, the leader checks whether there is anything to settle, erase, collect, expire, remove or measure.
     if (/changed_api_keys|note_api_keys_used|set_config/.test(query)) continue;
-    if (/unsettled_batches|erasures|access_requests|retention_progress|deleted_at|quota/.test(query))
+    if (
+      /unsettled_batches|erasure|access_requests|retention_progress|deleted_at|quota|\bjobs\b|user_ids/.test(
+        query,
+      )
+    )
       continue;
     counts[query.includes('leases') ? 'election' : 'work'] += calls;
   }

@@ -5,12 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { limits } from '../../src/limits.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { OrganisationRemover } from '../../src/removal/remove-organisations.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase, servingUrl } from '../support/database.ts';
+import { removeDeleted } from '../support/jobs.ts';
 import { newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
@@ -65,10 +64,8 @@ async function killWhileRemoving(): Promise<boolean> {
 
 /** Removes the rest of the data without pauses, to end the test sooner. */
 async function removeRest(): Promise<void> {
-  Object.assign(limits, { removalPauseFactor: 0 });
   const pool = createPool(readConfig({ DATABASE_URL: servingUrl(DATABASE_URL) }), () => {});
-  const remover = new OrganisationRemover(pool, { deletedOrganisationsKeptDays: 30 });
-  while ((await steps()) !== undefined) await remover.run();
+  while ((await steps()) !== undefined) await removeDeleted(pool);
   await pool.end();
 }
 

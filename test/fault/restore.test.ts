@@ -28,6 +28,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { readFeed } from '../support/change-feed.ts';
 import { servingLogin } from '../support/database.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -115,6 +116,9 @@ it.skipIf(!isInstalled)(
       'data:write',
       'interactions:write',
     );
+    const returning = { customer_id: randomUUID(), user_id: randomUUID(), region: 'GB' };
+    const lifting = await before.createKey('globex', 'data:erase', 'data:read', 'data:write');
+    await apiOf(before.url, lifting).upload('customers', [returning]);
     const [shop, customer_id, user_id] = [newShop(), randomUUID(), randomUUID()];
     const visitor = `visitor ${randomUUID()}`;
     await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
@@ -180,12 +184,17 @@ it.skipIf(!isInstalled)(
     const later = await startBuiltServer({ DATABASE_URL: url });
     servers.push(later);
     const eraser = apiOf(later.url, erasing);
-    const { erasure_id } = (await eraser.post('/v1/erasures', { customer_ids: [customer_id] })).body;
+    const { erasure_id } = (
+      await eraser.post('/v1/erasures', { customer_ids: [customer_id], user_ids: [visitor] })
+    ).body;
     const stateOf = async (api: Api) => (await api.get(`/v1/erasures/${erasure_id}`)).body.state;
     await expect.poll(() => stateOf(eraser), { timeout: 30_000 }).toBe('swept');
+    const lifter = apiOf(later.url, lifting);
+    const lifted = (await lifter.post('/v1/erasures', { customer_ids: [returning.customer_id] })).body;
+    const suppression = `/v1/erasures/${lifted.erasure_id}/suppression`;
+    const lift = async () => (await lifter.send(suppression, { method: 'DELETE' })).status;
+    await expect.poll(lift, { timeout: 30_000 }).toBe(200);
     await later.stop();
-    writeFileSync(ledger, await intake(url, 'erasures'));
-    expect(readFileSync(ledger, 'utf8')).not.toContain(customer_id);
     await intake(url, 'keys', 'revoke', stolen.key_id);
     await intake(url, 'tokens', 'revoke', 'stolen');
     await intake(url, 'tokens', 'issue', 'late');
@@ -195,8 +204,10 @@ it.skipIf(!isInstalled)(
     await intake(url, 'organisations', 'set-retention', 'acme', '--interactions', 'off', '--receipts', '20d');
     await intake(url, 'organisations', 'set-lake', 'acme', 'on');
     await queryDatabase(url, 'delete from shops');
-    const log = join(folder, 'audit.json');
-    writeFileSync(log, await intake(url, 'audit', '--json', '--limit', '10000'));
+    await intake(url, 'backup-log', '--to', folder);
+    const log = join(folder, 'audit.ndjson');
+    expect(readFileSync(ledger, 'utf8')).not.toContain(customer_id);
+    const lastAct = linesOf(readFileSync(log, 'utf8'))[0];
     await queryDatabase(url, 'select pg_switch_wal()');
     await first.stop();
 
@@ -231,21 +242,42 @@ it.skipIf(!isInstalled)(
       .toContain('after-restore');
     const asOperator = new URL(target);
     asOperator.username = 'intake_ops';
-    const short = join(folder, 'short.json');
-    writeFileSync(short, JSON.stringify(JSON.parse(readFileSync(log, 'utf8')).slice(0, 1)));
-    const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
+    const env = { DATABASE_URL: asOperator.href };
+    const attempt = (...flags: string[]) => runCommand(['after-restore', ...flags], env);
+    const short = join(folder, 'short.ndjson');
+    writeFileSync(short, `${readFileSync(log, 'utf8').split('\n', 1)[0]}\n`);
+    const refused = await attempt('--audit', short, '--erasures', ledger);
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
+    const unsaid = await attempt('--audit', log);
+    expect(unsaid).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--without-erasures') });
+    const cut = join(folder, 'cut.ndjson');
+    const lines = readFileSync(ledger, 'utf8').trimEnd().split('\n');
+    for (const left of [[], lines.slice(0, 1), lines.slice(0, -1), lines.slice(1)]) {
+      writeFileSync(cut, left.map((line) => `${line}\n`).join(''));
+      const { exitCode, stderr } = await attempt('--audit', log, '--erasures', cut);
+      expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/cut off|incomplete/)]);
+    }
+    // The timer must not replace the files that the restore needs.
+    const overwriting = await runCommand(['backup-log', '--to', folder], env);
+    expect(overwriting).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('after-restore') });
+    expect(await status('/v1/data', kept)).toBe(503);
     // Retention deletes nothing after a restore, because the restored settings may be outdated.
     await expect(queryDatabase(target, 'select begin_expiry(null)')).rejects.toThrow('after-restore');
     await queryDatabase(
       target,
-      `insert into lake_progress (organisation_id, number, epoch) select organisation_id, 1, 'a' from organisations`,
+      `insert into lake_progress (organisation_id, number, epoch)
+       select organisation_id, 1, 'a' from organisations where slug = 'acme'`,
     );
     const said = await intake(asOperator.href, 'after-restore', '--audit', log, '--erasures', ledger);
+    expect(said).toMatch(/\d+ entries were added to the audit log/);
+    const entries = linesOf(await intake(asOperator.href, 'audit', '--json', '--since', '1d'));
+    expect(entries).toContainEqual({ ...lastAct, imported_at: expect.any(String) });
+    const times = entries.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted().toReversed());
     // The files may contain what the database has lost.
     const unremoved = 'select from lake_progress where removing_since is null';
     expect(await queryDatabase(target, unremoved)).toEqual([]);
-    expect(said).toContain('1 erasures are repeated');
+    expect(said).toContain('2 erasures are repeated');
     expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
     expect(said).toContain(`have to be issued again: ${late.key_id}, the admin token late\n`);
     const inUse = 'select name from admin_tokens where revoked_at is null';
@@ -274,12 +306,18 @@ it.skipIf(!isInstalled)(
     expect(answered).toBe(404);
     await expect.poll(() => status('/v1/data', kept)).toBe(200);
     await expect.poll(() => stateOf(apiOf(server.url, erasing)), { timeout: 30_000 }).toBe('swept');
+    // The erasure that was lifted before the restore is repeated, and then lifted again.
+    const lifterHere = apiOf(server.url, lifting);
+    const repeated = async () => (await lifterHere.get(`/v1/erasures/${lifted.erasure_id}`)).body.state;
+    await expect.poll(repeated, { timeout: 30_000 }).toBe('swept');
     const dump = run('pg_dump', target).toString();
-    for (const personal of [user_id, visitor]) expect(dump).not.toContain(personal);
+    for (const personal of [user_id, visitor, returning.user_id]) expect(dump).not.toContain(personal);
+    expect(await lifterHere.batch('customers', [returning])).toMatchObject({ counts: { created: 1 } });
     expect(await status('/v1/data', stolen)).toBe(401);
     // A reader's copy may contain changes that the restored database lacks.
     expect(await status(`/v1/changes?after=${cursor}`, kept)).toBe(410);
     await expect.poll(() => status('/health/ready')).toBe(200);
+    await intake(asOperator.href, 'backup-log', '--to', folder);
 
     // Create a new database on a server whose settings still contain the recovery target.
     await queryDatabase(second.url('postgres'), 'create database newer');

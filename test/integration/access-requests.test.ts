@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { collectForAll, collectPart } from '../../src/access/collect.ts';
 import { expireCollected } from '../../src/access/expire-collected.ts';
 import { accessLimits } from '../../src/access/limits.ts';
 import { readConfig } from '../../src/config.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
+import { jobLimits } from '../../src/jobs/limits.ts';
+import { runJobs } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { UsageKeeper } from '../../src/quotas/measure-usage.ts';
 import {
+  copyToPast,
   countByType,
   everything,
   newAccessOrganisation,
@@ -19,6 +22,7 @@ import {
 } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { collectForAll, collectPart } from '../support/jobs.ts';
 import { many } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
@@ -36,6 +40,43 @@ afterAll(async () => {
 const newOrganisation = () => newAccessOrganisation(test, serving);
 
 describe('an access request', () => {
+  it('counts against the quota, and waits while the quota is used up', async () => {
+    const acme = await newOrganisation();
+    const { student_id } = await newPerson(acme);
+    const { organisationId } = acme;
+    const measured = async () => {
+      await new UsageKeeper(serving).run();
+      const { rows } = await test.pool.query<{ records: number; bytes: number }>(
+        'select records::float8 as records, bytes::float8 as bytes from quota_usage where organisation_id = $1',
+        [organisationId],
+      );
+      return rows[0] as { records: number; bytes: number };
+    };
+    const allow = (records: number) =>
+      test.pool.query(
+        'update organisations set records_stored_max = $2, bytes_stored_max = 1e9 where organisation_id = $1',
+        [organisationId, records],
+      );
+    await allow(1_000_000);
+    const before = await measured();
+    const lines = await acme.accessed({ customer_ids: [student_id] });
+    const after = await measured();
+    expect(after.records).toBe(before.records + lines.length);
+    expect(after.bytes).toBeGreaterThan(
+      before.bytes + JSON.stringify(lines.map(({ record }) => record)).length,
+    );
+
+    const waiting = await acme.access({ customer_ids: [student_id] });
+    await allow(after.records);
+    for (let step = 0; step < 3; step++) await collectPart(serving, organisationId, suppressions);
+    expect(await acme.get(waiting)).toMatchObject({ state: 'pending', records: {} });
+    const refused = await acme.send('POST', '/v1/access-requests', { customer_ids: [student_id] });
+    expect([refused.statusCode, refused.json().code]).toEqual([403, 'quota_exceeded']);
+    await allow(after.records + 1);
+    await acme.collect();
+    expect(await acme.get(waiting)).toMatchObject({ state: 'done' });
+  });
+
   it('has everything about the person, and nothing about anybody else', async () => {
     const acme = await newOrganisation();
     const [person, stranger] = [await newPerson(acme), await newPerson(acme)];
@@ -44,7 +85,7 @@ describe('an access request', () => {
       for (const sent of [
         { customer_ids: [person.student_id] },
         { user_ids: [person.user_id] },
-        { customer_ids: [person.student_id.toUpperCase()], user_ids: [person.visitor] },
+        { customer_ids: [person.student_id.toUpperCase()], user_ids: [person.user_id.toUpperCase()] },
       ]) {
         const id = await acme.access(sent);
         await acme.collect();
@@ -52,7 +93,7 @@ describe('an access request', () => {
         expect([sent, countByType(lines)]).toEqual([sent, everything]);
         expect(await acme.get(id)).toMatchObject({ state: 'done', records: everything });
         const text = JSON.stringify(lines);
-        for (const one of [...stranger.ids, stranger.mark]) expect(text).not.toContain(one);
+        for (const one of [...stranger.ids, stranger.visitor, stranger.mark]) expect(text).not.toContain(one);
       }
     }
   });
@@ -77,28 +118,38 @@ describe('an access request', () => {
     expect(JSON.stringify(of('customers'))).toContain(mark);
   });
 
-  it('of somebody known only from interactions has all of them', async () => {
+  it('of a user has interactions without a customer, and with the customer also those of both', async () => {
     const acme = await newOrganisation();
     const { visitor, student_id } = await newPerson(acme);
     const lines = await acme.accessed({ user_ids: [visitor] });
-    // This includes interactions that also have a customer, and a failed interaction.
-    expect(countByType(lines)).toEqual({ interactions: 4, rejections: 1 });
-    expect(JSON.stringify(lines)).toContain(student_id);
+    expect(countByType(lines)).toEqual({ interactions: 1 });
+    expect(JSON.stringify(lines)).not.toContain(student_id);
+    const { 'users-seen-together': seen, ...others } = everything;
+    expect(countByType(await acme.accessed({ customer_ids: [student_id], user_ids: [visitor] }))).toEqual({
+      ...others,
+      interactions: others.interactions + 1,
+    });
   });
 
-  it('does not have what another customer did on the same device', async () => {
+  it('lists users seen together with the person, but nothing that others did on the same device', async () => {
     const acme = await newOrganisation();
-    const [one, other] = [newCustomer(), newCustomer()];
-    await acme.upload('customers', one, other);
+    const user_id = randomUUID();
+    const [one, again, other] = [newCustomer(user_id), newCustomer(user_id), newCustomer()];
+    await acme.upload('customers', one, again, other);
     const device = `device ${randomUUID()}`;
-    for (const student_id of [one.customer_id, other.customer_id, undefined]) {
+    for (const student_id of [one.customer_id, again.customer_id, other.customer_id, undefined]) {
       const sent = { ...visit, user_id: device, ...(student_id && { student_id }) };
       await acme.send('POST', '/user-interactions', sent);
       await acme.send('POST', '/user-interactions/batch', { records: [{ ...sent, platform: 'TV' }] });
+      if (student_id) await copyToPast(test, student_id, 2);
     }
+    await indexPartitions(test.pool);
     const lines = await acme.accessed({ customer_ids: [one.customer_id] });
-    expect(countByType(lines)).toEqual({ customers: 1, interactions: 2, rejections: 2 });
+    const counts = { customers: 2, interactions: 4, rejections: 2, 'users-seen-together': 1 };
+    expect(countByType(lines)).toEqual(counts);
     expect(JSON.stringify(lines)).not.toContain(other.customer_id);
+    const seen = lines.filter(({ type }) => type === 'users-seen-together');
+    expect(seen).toMatchObject([{ id: device, record: { user_id: device, other_students: 1 } }]);
   });
 
   it('has nothing of another organisation, whatever ids it sends', async () => {
@@ -169,7 +220,7 @@ describe('an access request', () => {
     );
     await acme.collect();
     const kept = async () => (await tablesWith(test.pool, [mark])).access_request_records ?? 0;
-    const expire = () => expireCollected(serving, new Date(Date.now() - accessLimits.recordsKeptMs));
+    const expire = () => runJobs(serving, [expireCollected]);
     const setAge = (age: string) =>
       test.pool.query(
         `update access_requests set done_at = now() - $2::interval where access_request_id = $1`,
@@ -187,6 +238,49 @@ describe('an access request', () => {
     await expire();
     expect(await kept()).toBe(0);
     expect(await acme.get(id)).toMatchObject({ state: 'expired', records: everything });
+  });
+
+  it('that is cancelled drops out of a running collection, and maintenance deletes its records', async () => {
+    const acme = await newOrganisation();
+    const { student_id, mark } = await newPerson(acme);
+    const [kept, cancelled, waiting] = [
+      await acme.access({ customer_ids: [student_id] }),
+      await acme.access({ customer_ids: [student_id] }),
+      await acme.access({ user_ids: many(accessLimits.idsTogetherMax, () => randomUUID()) }),
+    ];
+    const part = () => collectPart(serving, acme.organisationId, suppressions);
+    while (!(await acme.get(cancelled)).records.transactions) await part();
+    const cancel = async (id: string) => (await acme.send('DELETE', `/v1/access-requests/${id}`)).json();
+    const idsOf = async (id: string) => {
+      const text = 'select count(*)::integer as count from access_request_ids where access_request_id = $1';
+      return (await test.pool.query<{ count: number }>(text, [id])).rows[0]?.count;
+    };
+    expect(await idsOf(cancelled)).toBeGreaterThan(0);
+    for (const id of [cancelled, waiting]) {
+      const answer = await cancel(id);
+      expect(answer).toMatchObject({ access_request_id: id, state: 'cancelled', done: null, expires: null });
+      expect(await acme.get(id)).toEqual(answer);
+      expect(await cancel(id)).toEqual(answer);
+    }
+    expect([await idsOf(cancelled), await idsOf(waiting)]).toEqual([0, 0]);
+    await acme.collect();
+    expect(countByType(await acme.download(kept))).toEqual(everything);
+    const download = await acme.send('GET', `/v1/access-requests/${cancelled}/records`);
+    expect(download.json().code).toBe('access_request_cancelled');
+    const recordsOf = async (id: string) => {
+      const text = 'select from access_request_records where access_request_id = $1';
+      return (await test.pool.query(text, [id])).rowCount;
+    };
+    expect(await recordsOf(cancelled)).toBeGreaterThan(0);
+    const expire = () => runJobs(serving, [expireCollected]);
+    await expire();
+    expect(await recordsOf(cancelled)).toBe(0);
+    expect(countByType(await acme.download(kept))).toEqual(everything);
+    // Records that can be downloaded are deleted too.
+    expect(await cancel(kept)).toMatchObject({ state: 'cancelled', records: everything });
+    await expire();
+    expect((await tablesWith(test.pool, [mark])).access_request_records).toBeUndefined();
+    for (const id of [kept, cancelled, waiting]) expect((await acme.get(id)).state).toBe('cancelled');
   });
 
   it('is refused if a hundred are open, or too much is kept', async () => {
@@ -229,7 +323,7 @@ describe('an access request', () => {
       `update access_requests set records = $2 where organisation_id = $1 and access_request_id = $3`,
       [acme.organisationId, { interactions: accessLimits.recordsKeptMax }, ids[0]],
     );
-    expect(await collectPart(serving, acme.organisationId, suppressions)).toBe(false);
+    expect(await started()).toEqual([]);
     await test.pool.query(`update access_requests set state = 'expired' where access_request_id = $1`, [
       ids[0],
     ]);
@@ -242,16 +336,13 @@ describe('an access request', () => {
     expect(countByType(await acme.download(ids.at(-1) as string))).toEqual(everything);
   });
 
-  it('that was meanwhile started by another process is collected too', async () => {
+  it('that arrives during a collection is collected whole in the next one', async () => {
     const acme = await newOrganisation();
     const { student_id } = await newPerson(acme);
     const first = await acme.access({ customer_ids: [student_id] });
     for (let parts = 0; parts < 4; parts++) await collectPart(serving, acme.organisationId, suppressions);
     const second = await acme.access({ customer_ids: [student_id] });
-    await test.pool.query(`update access_requests set state = 'running' where access_request_id = $1`, [
-      second,
-    ]);
-    for (let parts = 0; parts < 100; parts++) await collectPart(serving, acme.organisationId, suppressions);
+    await acme.collect();
     for (const id of [first, second]) expect(countByType(await acme.download(id))).toEqual(everything);
   });
 
@@ -275,7 +366,7 @@ describe('an access request', () => {
           if (typeof organisationId !== 'string') return pool.query(text as string, values);
           slow ??= organisationId;
           if (organisationId === slow) {
-            lateMs += 2 * limits.erasureMs;
+            lateMs += 2 * jobLimits.roundMs;
             return Promise.reject(new Error('it took too long'));
           }
           return pool.query(text as string, values);

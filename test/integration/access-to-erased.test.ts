@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { collectPart } from '../../src/access/collect.ts';
 import { readConfig } from '../../src/config.ts';
-import { sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import {
   countByType,
@@ -11,9 +9,11 @@ import {
   newAccessOrganisation,
   newPerson,
   suppressions,
+  visit,
 } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { collectPart, sweepStep } from '../support/jobs.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 let test: TestApp;
@@ -29,6 +29,12 @@ afterAll(async () => {
 
 const newOrganisation = () => newAccessOrganisation(test, serving);
 
+/** The step of an organisation's job of this kind. */
+async function stepOf(organisationId: string, kind: string): Promise<string | undefined> {
+  const text = 'select step from jobs where organisation_id = $1 and kind = $2';
+  return (await test.pool.query<{ step: string }>(text, [organisationId, kind])).rows[0]?.step;
+}
+
 describe('when the person is erased', () => {
   it('collected records cannot be downloaded once it is answered, and are gone after the sweep', async () => {
     const acme = await newOrganisation();
@@ -36,10 +42,11 @@ describe('when the person is erased', () => {
     const id = await acme.access({ customer_ids: [person.student_id, stranger.student_id] });
     await acme.collect();
     expect(await acme.download(id)).toHaveLength(28);
-    await acme.erase(person.student_id);
+    await acme.erase(person);
     const hidden = await acme.download(id);
-    // Check only the student's id, because the visitor's records are not recognised before the sweep.
-    expect(JSON.stringify(hidden)).not.toContain(person.student_id);
+    // The other customer with the same user is not recognised before the sweep.
+    for (const one of [person.student_id, person.user_id])
+      expect(JSON.stringify(hidden).toLowerCase()).not.toContain(one);
     await acme.sweep();
     const { changes, ...others } = await tablesWith(test.pool, [...person.ids, person.mark]);
     // The remaining match is a discount name, which is not personal data.
@@ -53,11 +60,12 @@ describe('when the person is erased', () => {
     const acme = await newOrganisation();
     // In each iteration, erase the person after more parts have been collected.
     for (let parts = 0, isRunning = true; isRunning; parts += 3) {
-      const { student_id, ids, mark } = await newPerson(acme);
+      const person = await newPerson(acme);
+      const { student_id, ids, mark } = person;
       const id = await acme.access({ customer_ids: [student_id] });
       for (let part = 0; part < parts; part++) await collectPart(serving, acme.organisationId, suppressions);
       isRunning = (await acme.get(id)).state !== 'done';
-      await acme.erase(student_id);
+      await acme.erase(person);
       await collectPart(serving, acme.organisationId, suppressions);
       await acme.sweep();
       expect(await tablesWith(test.pool, ids)).toEqual({ changes: 1 });
@@ -71,55 +79,93 @@ describe('when the person is erased', () => {
 
   it('nothing with the person’s id is collected, before any sweep', async () => {
     const acme = await newOrganisation();
-    const { student_id } = await newPerson(acme);
+    const person = await newPerson(acme);
+    const { student_id } = person;
     const id = await acme.access({ customer_ids: [student_id] });
     const rows = async (query: string) => (await test.pool.query(query, [id])).rows;
-    const step = async () => (await rows('select step from access_requests where access_request_id = $1'))[0];
-    while ((await step()).step !== 'rejections')
+    while ((await stepOf(acme.organisationId, 'access requests')) !== 'rejections')
       await collectPart(serving, acme.organisationId, suppressions);
-    await acme.erase(student_id);
+    await acme.erase(person);
     await acme.collect();
     expect(
       await rows(
         `select distinct type from access_request_records where access_request_id = $1 and people ? '${student_id}' order by type`,
       ),
-    ).toEqual([{ type: 'customers' }, { type: 'interactions' }, { type: 'transactions' }]);
+    ).toEqual(['customers', 'interactions', 'transactions', 'users-seen-together'].map((type) => ({ type })));
   });
 
   it('a part that has read something and stores it later is waited for', async () => {
     const acme = await newOrganisation();
-    const { student_id, ids, mark } = await newPerson(acme);
+    const person = await newPerson(acme);
+    const { student_id, ids, mark } = person;
     await acme.access({ customer_ids: [student_id] });
     const blocking = new pg.Client({ connectionString: test.databaseUrl });
     await blocking.connect();
-    await blocking.query('begin');
-    // The part has read its records, and blocks before storing them.
-    await blocking.query('lock table access_request_records in share mode');
-    const collecting = acme.collect();
-    await vi.waitFor(async () => {
-      const { rows } = await test.pool.query(
-        `select from pg_locks where relation = 'access_request_records'::regclass and not granted`,
-      );
-      expect(rows).toHaveLength(1);
-    });
-    await acme.erase(student_id);
-    while (await sweepStep(serving, acme.organisationId, suppressions));
-    const { rows } = await test.pool.query('select step from erasures where organisation_id = $1', [
-      acme.organisationId,
-    ]);
-    expect(rows).toEqual([{ step: 'fence' }]);
-    await blocking.query('commit');
-    await blocking.end();
-    await collecting;
+    let collecting: Promise<void> | undefined;
+    try {
+      await blocking.query('begin');
+      // The part has read its records, and blocks before storing them.
+      await blocking.query('lock table access_request_records in share mode');
+      collecting = acme.collect();
+      await vi.waitFor(async () => {
+        const { rows } = await test.pool.query(
+          `select from pg_locks where relation = 'access_request_records'::regclass and not granted`,
+        );
+        expect(rows).toHaveLength(1);
+      });
+      await acme.erase(person);
+      while (await sweepStep(serving, acme.organisationId, suppressions));
+      expect(await stepOf(acme.organisationId, 'erasures')).toBe('fence');
+      await blocking.query('commit');
+    } finally {
+      await blocking.end();
+      await collecting;
+    }
     await acme.sweep();
     const { changes, ...others } = await tablesWith(test.pool, [...ids, mark]);
     expect(others).toEqual({ transactions: 1 });
   });
 
+  it('another student’s collected interactions only lose the person’s user id, from the answer on', async () => {
+    const acme = await newOrganisation();
+    const [student, userId] = [randomUUID(), `library-pc ${randomUUID()}`];
+    await acme.upload('customers', { customer_id: student, user_id: randomUUID(), region: 'GB' });
+    const sent = { ...visit, student_id: student, user_id: userId, city: 'Leeds' };
+    expect((await acme.send('POST', '/user-interactions', sent)).statusCode).toBe(201);
+    const failed = { records: [{ ...sent, item_id: randomUUID() }] };
+    await acme.send('POST', '/user-interactions/batch', failed);
+    const before = await acme.access({ customer_ids: [student] });
+    await acme.collect();
+    const read = async (id: string) => {
+      const found = await acme.download(id);
+      expect(JSON.stringify(found)).not.toContain(userId);
+      return found.flatMap(({ type, record }: { type: string; record: object }) =>
+        type === 'interactions' ? record : [],
+      );
+    };
+    const erased = await acme.send('POST', '/v1/erasures', { user_ids: [userId] });
+    expect(erased.statusCode).toBe(202);
+    const shown = [expect.objectContaining({ student_id: student, user_id: null, city: 'Leeds' })];
+    expect(await read(before)).toEqual(shown);
+    const second = await acme.access({ customer_ids: [student] });
+    await acme.collect();
+    expect(await read(second)).toEqual(shown);
+    const rejections = (await acme.download(second)).filter(
+      ({ type }: { type: string }) => type === 'rejections',
+    );
+    expect(rejections).toHaveLength(1);
+    await acme.sweep();
+    for (const id of [before, second]) {
+      expect(await read(id)).toEqual(shown);
+      expect(await acme.get(id)).toMatchObject({ records: { interactions: 1 } });
+    }
+    expect(await tablesWith(test.pool, [userId])).toEqual({});
+  });
+
   it('a request gets the same answer as for somebody who never existed, and stores no id', async () => {
     const acme = await newOrganisation();
     const erased = await newPerson(acme);
-    await acme.erase(erased.student_id);
+    await acme.erase(erased);
     const shown = async (sent: object) => {
       const answer = await acme.send('POST', '/v1/access-requests', sent);
       const { access_request_id: id, requested, ...rest } = answer.json();
@@ -133,6 +179,6 @@ describe('when the person is erased', () => {
     expect(await shown({ customer_ids: [erased.student_id] })).toEqual(unknown);
     await acme.sweep();
     expect(await shown({ customer_ids: [erased.student_id] })).toEqual(unknown);
-    expect(await shown({ user_ids: [erased.visitor] })).toEqual(unknown);
+    expect(await shown({ user_ids: [erased.user_id] })).toEqual(unknown);
   });
 });

@@ -29,7 +29,7 @@ it('every alert is tested, with numbers and with running processes, and links to
   expect(alerts.length).toBeGreaterThan(10);
   for (const alert of alerts) {
     expect(tests).toContain(`alertname: ${alert}`);
-    expect(rules).toContain(`runbook: docs/operating/runbook.md#${alert.toLowerCase()}\n`);
+    expect(rules).toContain(`runbook_url: docs/operating/runbook.md#${alert.toLowerCase()}\n`);
     expect(runbook).toContain(`\n## ${alert}\n`);
     expect(real).toContain(`'${alert}`);
   }

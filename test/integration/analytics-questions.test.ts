@@ -11,11 +11,12 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Chance } from '../../demo/chance.ts';
 import { makePlatform } from '../../demo/platform.ts';
-import { installPythonTools } from '../../scripts/install-once.ts';
+import { needTool } from '../../scripts/tools.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { Instructions } from '../support/changed-copy.ts';
 import { drawCohorts } from '../support/draw-cohorts.ts';
+import { hasTool } from '../support/has-tool.ts';
 import { WrittenLake } from '../support/written-lake.ts';
 
 /**
@@ -198,9 +199,8 @@ describe('docs/analytics.md answers', () => {
     expectSame(comparable(found.getRowsJson()), await fromPostgres(answers[question] ?? ''));
   });
 
-  it('training, in Polars', { timeout: 600_000 }, async () => {
-    const requirements = fileURLToPath(new URL('../support/lake-requirements.txt', import.meta.url));
-    const python = join(await installPythonTools('lake', requirements), 'python');
+  it.skipIf(!hasTool('readers of the lake'))('training, in Polars', async () => {
+    const python = join(needTool('readers of the lake'), 'python');
     const program = `${page.snippet('training')}\nimport json; print(json.dumps(training.rows()))`;
     const { stdout } = await run(python, ['-c', program], { cwd: folder, maxBuffer: 1e8 });
     expectSame(

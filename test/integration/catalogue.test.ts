@@ -23,6 +23,7 @@ const sqlNames: Record<Field['column'], string> = {
 
 /** Tables that do not belong to a record type. */
 const others = [
+  'jobs',
   'organisations',
   'tenants',
   'api_keys',
@@ -61,6 +62,7 @@ const others = [
   'erasures',
   'erasure_ids',
   'suppressions',
+  'erasure_keys',
   'access_requests',
   'access_request_ids',
   'access_request_records',
@@ -70,6 +72,8 @@ const others = [
   'lake_progress',
   'lake_slots',
   'lake_processes',
+  'lake_place',
+  'log_backups',
 ];
 
 const tableNamed = (type: string) => type.replaceAll('-', '_');
@@ -150,9 +154,11 @@ it('every index, except on organisations, keys, tokens and the audit log, starts
     'interaction_idempotency_keys: claimed_at',
     'interaction_partitions: first_id',
     'interaction_partitions: name',
+    'lake_place: is_only',
     'lake_processes: process_id',
     'lake_slots: slot',
     'leases: name',
+    'log_backups: is_only',
     'upload_idempotency_keys: claimed_at',
   ]);
 });
@@ -173,6 +179,7 @@ it('a removal clears every column that refers to an organisation or a key', asyn
     'audit_log.organisation_id',
     'console_links.key_id',
     'console_sessions.key_id',
+    'jobs.organisation_id',
     'organisations.organisation_id',
     'organisations.slug',
     'quota_usage.organisation_id',

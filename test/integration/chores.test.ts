@@ -2,12 +2,17 @@
 
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { jobKind } from '../../src/jobs/job.ts';
+import { jobLimits } from '../../src/jobs/limits.ts';
+import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { startMaintenance } from '../../src/maintenance/maintenance.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
-import { purgeRejections } from '../../src/rejections/purge-rejections.ts';
+import { purgeRejections } from '../../src/retention/purge-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { purgeAll } from '../support/jobs.ts';
+import { many } from '../support/new-records.ts';
 
 let test: TestApp;
 let key: string;
@@ -112,7 +117,7 @@ it('rejections older than the days to keep are removed and no longer counted, an
   expect(await kinds()).toEqual([{ rejections: '1' }]);
 });
 
-it('a chore of a process that stops ends soon, and the next one finishes it', async () => {
+it('old rejections are removed in parts, and the next process finishes it', async () => {
   await test.pool.query(
     `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index)
      select organisation_id, overlay($1 placing lpad(n::text, 12, '0') from 25)::uuid, 'tags', gen_random_uuid(), $2::uuid, n
@@ -120,11 +125,32 @@ it('a chore of a process that stops ends soon, and the next one finishes it', as
     [uuidFloor(Date.now() - 40 * dayMs), uuidFloor(0)],
   );
   const old = () => rowsOf(`select from rejections where request_id = '${uuidFloor(0)}'`);
-  const before = new Date(Date.now() - 30 * dayMs);
-  await purgeRejections(test.pool, before, AbortSignal.abort());
+  const { organisation_id } = (await rowsOf('select organisation_id from organisations'))[0]!;
+  await takeStep(test.pool, purgeRejections(30), organisation_id as string);
   expect(await old()).toHaveLength(2_000);
-  await purgeRejections(test.pool, before);
+  await purgeAll(test.pool, 30);
   expect(await old()).toHaveLength(0);
+});
+
+it('work of more organisations than fit into a round continues at once', { timeout: 60_000 }, async () => {
+  const organisationIds = many(jobLimits.jobsPerRound + 1, () => randomUUID());
+  const done: string[] = [];
+  const kind = jobKind<'only'>({
+    name: 'test',
+    first: 'only',
+    find: async () => organisationIds.filter((id) => !done.includes(id)),
+    steps: {
+      only: {
+        async work(_, { organisationId }) {
+          done.push(organisationId);
+          return { next: 'ended' };
+        },
+      },
+    },
+  });
+  const round = () => runJobs(test.pool, [kind], undefined, 50_000);
+  while ((await round()) === 'more');
+  expect(done.toSorted()).toEqual(organisationIds.toSorted());
 });
 
 it('a key of an upload expires after a day', async () => {

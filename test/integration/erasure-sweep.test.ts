@@ -6,13 +6,13 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { finishErasures } from '../../src/erasure/finish-erasures.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
-import { sweepErasures, sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { IdFilter } from '../../src/suppression/id-filter.ts';
 import { IdHasher } from '../../src/suppression/suppression-key.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { sweepErasures, sweepStep } from '../support/jobs.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -46,9 +46,9 @@ async function newOrganisation() {
 
 const newCustomer = (user_id = randomUUID()) => ({ customer_id: randomUUID(), user_id, region: 'GB' });
 
-function erase(organisationId: string, ...customerIds: string[]) {
+async function erase(organisationId: string, ...customerIds: string[]) {
   const request = { organisationId, keyId: 'key', mode: 'anonymise' as const, customerIds, userIds: [] };
-  return requestErasure(serving, request, suppressions.hasherFor(organisationId));
+  return requestErasure(serving, request, await suppressions.hasherFor(serving, organisationId));
 }
 
 /** Sweeps as far as currently possible. */
@@ -66,9 +66,16 @@ const sweep = (organisationId: string) =>
     { timeout: 30_000 },
   );
 
+/** The state of an erasure, and the step of the sweep if there is one. */
 const stateOf = async (organisationId: string) =>
-  (await test.pool.query('select state, step from erasures where organisation_id = $1', [organisationId]))
-    .rows[0];
+  (
+    await test.pool.query(
+      `select e.state, j.step from erasures e
+       left join jobs j on j.organisation_id = e.organisation_id and j.kind = 'erasures'
+       where e.organisation_id = $1`,
+      [organisationId],
+    )
+  ).rows[0];
 
 it('a sweep waits for transactions that may have missed the suppression', async () => {
   const { organisationId, upload } = await newOrganisation();
@@ -76,19 +83,22 @@ it('a sweep waits for transactions that may have missed the suppression', async 
   await upload('customers', customer);
   const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
   await late.connect();
-  // The upload has compared its records with the suppressions, but has not written yet.
-  await late.query('begin');
-  await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
-  await erase(organisationId, customer.customer_id);
-  await sweepNow(organisationId);
-  expect(await stateOf(organisationId)).toEqual({ state: 'running', step: 'fence' });
-  await late.query(
-    `insert into transactions (organisation_id, transaction_id, shop_id, region, savings, amount, student_id, is_deleted)
-     values ($1, gen_random_uuid(), $2, 'GB', 1, 1, $3, false)`,
-    [organisationId, shop.shop_id, customer.customer_id],
-  );
-  await late.query('commit');
-  await late.end();
+  try {
+    // The upload has compared its records with the suppressions, but has not written yet.
+    await late.query('begin');
+    await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
+    await erase(organisationId, customer.customer_id);
+    await sweepNow(organisationId);
+    expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'fence' });
+    await late.query(
+      `insert into transactions (organisation_id, transaction_id, shop_id, region, savings, amount, student_id, is_deleted)
+       values ($1, gen_random_uuid(), $2, 'GB', 1, 1, $3, false)`,
+      [organisationId, shop.shop_id, customer.customer_id],
+    );
+    await late.query('commit');
+  } finally {
+    await late.end();
+  }
   await sweep(organisationId);
   const { changes, ...others } = await tablesWith(test.pool, [customer.customer_id]);
   expect([others, changes]).toEqual([{}, 1]);
@@ -136,6 +146,77 @@ it('customers with the same user are one person', async () => {
   expect(Object.keys(await tablesWith(test.pool, [stranger.customer_id]))).toContain('transactions');
 });
 
+it('a sweep waits for transactions that may have missed its other ids, also if it was interrupted', async () => {
+  const { organisationId, upload } = await newOrganisation();
+  const user_id = randomUUID();
+  const [one, other] = [newCustomer(user_id), newCustomer(user_id)];
+  await upload('customers', one, other);
+  await erase(organisationId, one.customer_id);
+  const isAdded = async () =>
+    (await test.pool.query('select from erasure_ids where id = $1', [other.customer_id])).rowCount === 1;
+  // The process ends after it has added the other customer, before the step is saved.
+  const interrupted = new Proxy(serving, {
+    get(pool, name) {
+      const value = Reflect.get(pool, name);
+      if (name !== 'connect') return typeof value === 'function' ? value.bind(pool) : value;
+      return async () => {
+        if (await isAdded()) throw new Error('the process has ended');
+        return pool.connect();
+      };
+    },
+  });
+  const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
+  await late.connect();
+  try {
+    await vi.waitFor(
+      async () => {
+        while ((await stateOf(organisationId)).step !== 'expand')
+          expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
+      },
+      { timeout: 30_000 },
+    );
+    await late.query('begin');
+    await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
+    await expect(
+      (async () => {
+        while (await sweepStep(interrupted, organisationId, suppressions));
+      })(),
+    ).rejects.toThrow('the process has ended');
+    await sweepNow(organisationId);
+    expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'fence' });
+    await late.query('commit');
+  } finally {
+    await late.end();
+  }
+  await sweep(organisationId);
+});
+
+it('customers with the same user are one person, also if one was stored during the request', async () => {
+  const { organisationId, upload } = await newOrganisation();
+  const user_id = randomUUID();
+  // The customer that is already stored comes first in the table.
+  const other = { ...newCustomer(user_id), customer_id: `00000000-0000-4000-8000-${randomUUID().slice(24)}` };
+  const one = newCustomer(user_id);
+  await upload('customers', other);
+  await upload('transactions', newTransaction(shop.shop_id, { student_id: other.customer_id }));
+  const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
+  await late.connect();
+  try {
+    await late.query('begin');
+    await late.query(
+      `insert into customers (organisation_id, customer_id, user_id, region, is_deleted) values ($1, $2, $3, 'GB', false)`,
+      [organisationId, one.customer_id, user_id],
+    );
+    await erase(organisationId, one.customer_id);
+    await late.query('commit');
+  } finally {
+    await late.end();
+  }
+  await sweep(organisationId);
+  const { changes, ...others } = await tablesWith(test.pool, [user_id, one.customer_id, other.customer_id]);
+  expect(others).toEqual({});
+});
+
 it('the data behind the report loses its people, and its figures stay', async () => {
   const { organisationId, upload, post } = await newOrganisation();
   const customer = newCustomer();
@@ -180,14 +261,23 @@ it('an erasure is done when the day of its last entries has been dropped', async
     },
     { timeout: 30_000 },
   );
+  const sweptBeforeOldestDay = async (interval: string) => {
+    const { rows } = await test.pool.query<{ oldest: string }>(
+      `select min(right(relname, 10)) as oldest from pg_class where relname ~ '^changes_[0-9]{4}_[0-9_]{5}$'`,
+    );
+    await test.pool.query(
+      `update erasures set swept_at = to_date($2, 'YYYY_MM_DD')::timestamp at time zone 'UTC' - $3::interval
+       where organisation_id = $1`,
+      [organisationId, rows[0]?.oldest, interval],
+    );
+    await finishErasures(serving);
+    return (await stateOf(organisationId)).state;
+  };
   await finishErasures(serving);
   expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
-  await test.pool.query(
-    `update erasures set swept_at = now() - interval '30 days' where organisation_id = $1`,
-    [organisationId],
-  );
-  await finishErasures(serving);
-  expect(await stateOf(organisationId)).toMatchObject({ state: 'done' });
+  // The entries are written after the time in `swept_at`, so they may be in the partition of the next day.
+  expect(await sweptBeforeOldestDay('1 second')).toBe('swept');
+  expect(await sweptBeforeOldestDay('2 hours')).toBe('done');
 });
 
 it.each([

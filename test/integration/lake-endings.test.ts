@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { currentPass } from '../../src/lake/ending/lake-endings.ts';
 import { LakeKeeper } from '../../src/lake/keep-lake.ts';
 import { LakeSlots } from '../../src/lake/lake-slots.ts';
 import { lakeLimits } from '../../src/lake/limits.ts';
@@ -12,10 +13,9 @@ import {
 } from '../../src/operator/audited-actions.ts';
 import { findOrganisation } from '../../src/operator/organisations.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
-import { OrganisationRemover } from '../../src/removal/remove-organisations.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { expireAll, removeDeleted } from '../support/jobs.ts';
 import { newLakeOrganisation, tracesOf, writeAll } from '../support/lake-organisation.ts';
 import { tracesInFolder } from '../support/lake-traces.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
@@ -181,19 +181,18 @@ it('an organisation is removed when its files are', { timeout: 300_000 }, async 
   await test.pool.query(`update organisations set deleted_at = now() - interval '31 days' where slug = $1`, [
     one.slug,
   ]);
-  const remover = new OrganisationRemover(pool, { deletedOrganisationsKeptDays: 30 });
   // All other files are deleted.
   await expect
     .poll(
       async () => {
-        await remover.run();
+        await removeDeleted(pool);
         const found = await findOrganisation(test.pool, one.slug);
         return found?.removal?.table;
       },
       { timeout: 240_000 },
     )
     .toBe('report_progress');
-  for (let run = 0; run < 3; run++) await remover.run();
+  for (let run = 0; run < 3; run++) await removeDeleted(pool);
   expect(await findOrganisation(test.pool, one.slug)).toBeDefined();
   expect(readdirSync(folderOf(one.organisationId))).toContain('interactions');
   expect(await runRounds()).toEqual([]);
@@ -201,7 +200,7 @@ it('an organisation is removed when its files are', { timeout: 300_000 }, async 
   await expect
     .poll(
       async () => {
-        await remover.run();
+        await removeDeleted(pool);
         return findOrganisation(test.pool, one.slug);
       },
       { timeout: 240_000 },
@@ -229,7 +228,7 @@ it.each([false, true])(
     await send(5);
     await writeAll(writer, pool, organisationId);
     await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 5 });
-    await expireRows(test.pool);
+    await expireAll(test.pool);
     if (isOutage) await forgetChanges(test, organisationId);
     await send(1);
     // The process crashes between the commit and the deletion of files.
@@ -273,4 +272,21 @@ it('an erasure ends if the log of a table is deleted under it, and the lake star
   };
   await writer.erase(organisationId, never);
   expect(await progressOf(organisationId)).toEqual({ is_removing: true });
+});
+
+it('an erasure that is added to a running pass starts that pass again', async () => {
+  const { organisationId } = await test.organisation('passes');
+  const add = (lakeAfter: string | null) =>
+    test.pool.query(
+      `insert into erasures (organisation_id, erasure_id, mode, key_id, people, known, state, lake_state, lake_after)
+       values ($1, gen_random_uuid(), 'delete', 'key', 1, 1, 'swept', 'running', $2)`,
+      [organisationId, lakeAfter],
+    );
+  await add('customers b');
+  await add('customers b');
+  expect(await currentPass(pool, organisationId)).toMatchObject({ after: 'customers b' });
+  // A process that stalled before it started what was pending.
+  await add(null);
+  expect(await currentPass(pool, organisationId)).toMatchObject({ after: null });
+  await test.pool.query('delete from erasures where organisation_id = $1', [organisationId]);
 });

@@ -383,17 +383,17 @@ it('after a failover, people are found who got the version of earlier suppressio
   expect(await traces(tracesOf(other))).toEqual([]);
 });
 
-it('without the key of the hashes it fails instead of finding nobody', async () => {
+it('without the key of the hashes it fails and leaves the erasure pending instead of finding nobody', async () => {
   const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
   const person = await newPerson();
   await visit(person);
   await writeAll(lake.writer(pool), pool, organisationId);
   const erasureId = await erase('delete', person);
   const { store, parquet } = lake;
-  const suppressions = new Suppressions([]);
+  const suppressions = new Suppressions(['another key of 32 characters or more']);
   const writer = new LakeWriter({ pool, store, parquet, suppressions, isHeld: () => true });
-  await expect(writer.erase(organisationId, never)).rejects.toMatchObject({ code: 'erasure_not_configured' });
-  expect((await lakeOf(erasureId)).lake_state).toBe('running');
+  await expect(writer.erase(organisationId, never)).rejects.toMatchObject({ code: 'erasure_key_missing' });
+  expect((await lakeOf(erasureId)).lake_state).toBe('pending');
   await lake.writer(pool).erase(organisationId, never);
   expect(await tracesInStore(openStore(lake.url), organisationId, tracesOf(person))).toEqual([]);
   expect(await expectEqual(organisationId)).toBe(0);

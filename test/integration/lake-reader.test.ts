@@ -6,12 +6,13 @@ import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { lakeLimits } from '../../src/lake/limits.ts';
 import { LakeReader } from '../../src/lake/reading/lake-reader.ts';
+import { openStore } from '../../src/lake/store/lake-store.ts';
 import { append, dayMs, newRows, testLake } from '../support/lake.ts';
 
 /** Tests how `serve` reads a table that another process writes. */
 
 function readerOf(root: string): LakeReader {
-  const reader = new LakeReader(pathToFileURL(root).href);
+  const reader = new LakeReader(openStore(pathToFileURL(root).href));
   onTestFinished(() => reader.close());
   return reader;
 }
@@ -106,13 +107,13 @@ it('a table that was replaced between two looks is read from its start', async (
   const reader = readerOf(root);
   let table = await open();
   for (let at = 0; at < 3; at++) await append(table, parquet, newRows(2, dayMs + at * 10));
-  const listing = await reader.listing('acme', 'interactions', 0);
+  const listing = await reader.listing('acme', 'interactions', 0, 0);
   expect(listing).toMatchObject({ version: 3, rows: 6 });
-  expect(await reader.listing('acme', 'interactions', 0)).toBe(listing);
+  expect(await reader.listing('acme', 'interactions', 0, 0)).toBe(listing);
   rmSync(join(root, 'acme'), { recursive: true });
   table = await open();
   for (let at = 0; at < 4; at++) await append(table, parquet, newRows(1, dayMs + at * 10));
-  expect(await reader.listing('acme', 'interactions', 0)).toMatchObject({ version: 4, rows: 4 });
+  expect(await reader.listing('acme', 'interactions', 0, 0)).toMatchObject({ version: 4, rows: 4 });
 });
 
 it('files that were removed count towards the files in memory', async () => {
@@ -126,7 +127,7 @@ it('files that were removed count towards the files in memory', async () => {
   cpSync(join(root, 'acme'), join(root, 'globex'), { recursive: true });
   const entry = 'acme/interactions/_delta_log/00000000000000000001.json';
   await store.create(entry, Buffer.from(lines.join('\n')));
-  const listing = (organisationId: string) => reader.listing(organisationId, 'interactions', 600_000);
+  const listing = (organisationId: string) => reader.listing(organisationId, 'interactions', 0, 600_000);
   const acme = await listing('acme');
   expect(await listing('acme')).toBe(acme);
   const globex = await listing('globex');

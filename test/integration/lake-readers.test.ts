@@ -4,13 +4,14 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, expect, it } from 'vitest';
-import { installPythonTools } from '../../scripts/install-once.ts';
+import { expect, test } from 'vitest';
+import { needTool } from '../../scripts/tools.ts';
 import { compact } from '../../src/lake/table/compact.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { type LakeColumn, lakeSchema } from '../../src/lake/table/lake-schema.ts';
 import { compactVersions } from '../../src/lake/versions/compact-versions.ts';
 import { ChangingRecords } from '../support/changing-records.ts';
+import { hasTool } from '../support/has-tool.ts';
 import {
   append,
   asRead,
@@ -29,12 +30,7 @@ import { currentRecords, textsOf } from '../support/version-rows.ts';
 /** Third-party readers must find the same rows at every version. */
 
 const run = promisify(execFile);
-let python: string;
-
-beforeAll(async () => {
-  const requirements = fileURLToPath(new URL('../support/lake-requirements.txt', import.meta.url));
-  python = join(await installPythonTools('lake', requirements), 'python');
-}, 600_000);
+const it = test.skipIf(!hasTool('readers of the lake'));
 
 interface Found {
   readonly deltalake: unknown[];
@@ -49,6 +45,7 @@ function readVersions(root: string, versions: readonly number[]): Promise<Found[
 
 async function runPython<T>(program: string, ...args: readonly string[]): Promise<T> {
   const path = fileURLToPath(new URL(`../support/${program}`, import.meta.url));
+  const python = join(needTool('readers of the lake'), 'python');
   const { stdout } = await run(python, [path, ...args], { maxBuffer: 64 * 1024 * 1024 });
   return JSON.parse(stdout);
 }

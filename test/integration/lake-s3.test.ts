@@ -3,22 +3,24 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
 import { compact } from '../../src/lake/table/compact.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
+import { hasTool } from '../support/has-tool.ts';
 import { append, day, dayMs, listed, newRows, temporaryFolder, testWriter } from '../support/lake.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 
+const it = test.skipIf(!hasTool('moto'));
 let server: S3Server;
 let store: LakeStore;
 
 beforeAll(async () => {
   server = await startS3();
   store = openStore(server.lakeUrl);
-}, 600_000);
-afterAll(() => server.stop());
+});
+afterAll(() => server?.stop());
 beforeEach(() => server.fail(() => undefined));
 
 const bytes = (text: string) => Buffer.from(text);

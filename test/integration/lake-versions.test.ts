@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
-import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
 import type { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { changeOrganisation } from '../../src/operator/audited-actions.ts';
@@ -16,6 +15,7 @@ import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { ChangingRecords } from '../support/changing-records.ts';
 import { servingUrl } from '../support/database.ts';
+import { sweepErasures } from '../support/jobs.ts';
 import { newStandby, writeAll as writeLake } from '../support/lake-organisation.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { forgetChanges } from '../support/report-organisation.ts';
@@ -299,7 +299,7 @@ it('people who are being erased are not written; their records become those with
   await requestErasure(
     pool,
     { organisationId, keyId: 'key', mode: 'anonymise' as const, ...people },
-    suppressions.hasherFor(organisationId),
+    await suppressions.hasherFor(pool, organisationId),
   );
   // Log a change to each hidden record.
   for (const [type, id] of Object.entries({ transactions: bought.transaction_id, customers: customer_id }))

@@ -6,15 +6,14 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
-import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
 import type { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { changeOrganisation } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { expireAll, sweepErasures } from '../support/jobs.ts';
 import { newStandby, writeAll as writeLake } from '../support/lake-organisation.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
@@ -306,7 +305,7 @@ it('people who are being erased are not written, and what is left of their rows 
     customerIds: [customer_id],
     userIds: [],
   };
-  await requestErasure(pool, request, suppressions.hasherFor(organisationId));
+  await requestErasure(pool, request, await suppressions.hasherFor(pool, organisationId));
   const writer = lake.writer(pool);
   await writeAll(writer, organisationId);
   expect(await lake.rows(organisationId)).toHaveLength(4);
@@ -332,7 +331,7 @@ it('days that have expired are removed', async () => {
   const writer = lake.writer(pool);
   await writeAll(writer, organisationId);
   await changeOrganisation(test.pool, { actor: 'test' }, slug, { interactions_kept_days: 5 });
-  await expireRows(test.pool);
+  await expireAll(test.pool);
   await writeAll(writer, organisationId);
   const left = await expectEqual(organisationId);
   expect(left).toBeLessThan(5 + days.length * 10);

@@ -91,6 +91,21 @@ it('an interrupted export of several files is split at the same rows, and moves 
   expect(await sorted(target)).toEqual(await sorted(source));
 });
 
+it.each(['requested', 'sweeping'])('refuses an export while an erasure is %s', async (state) => {
+  const { organisationId } = await source.organisation(state);
+  await source.pool.query(
+    `insert into erasures (organisation_id, erasure_id, mode, key_id, people, known, state)
+     values ($1, gen_random_uuid(), 'delete', 'key', 1, 1, $2)`,
+    [organisationId, state],
+  );
+  const asked = { slug: state, folder: join(folder, state) };
+  await expect(exportOrganisation(poolsOf(source), by, asked, () => {})).rejects.toThrow(
+    'people are being erased from this organisation',
+  );
+  await source.pool.query('delete from erasures where organisation_id = $1', [organisationId]);
+  await exportOrganisation(poolsOf(source), by, asked, () => {});
+});
+
 it('an export during uploads has everything that its rows refer to', async () => {
   const { key } = await source.organisation('busy');
   let isExported = false;

@@ -66,8 +66,7 @@ const medium = [
   'report_transactions',
   'report_sums',
 ];
-/**
- * Tables that do not grow. Count differences are rolled up every ten seconds, batches are settled every two, people's
+/** Tables that do not grow. Count differences are rolled up every ten seconds, batches are settled every two, people's
  * ids are deleted after their sweep or collection, a key or an admin token has at most a hundred sessions, and the
  * others have a few rows per organisation.
  */
@@ -79,6 +78,7 @@ const bounded = [
   'operator_sessions',
   'erasures',
   'erasure_ids',
+  'erasure_keys',
   'access_requests',
   'access_request_ids',
   'record_count_changes',
@@ -90,8 +90,7 @@ const bounded = [
   'rejection_kinds',
   'change_counters',
   'report_progress',
-  'removals',
-  'retention_progress',
+  ...['removals', 'retention_progress', 'jobs'],
   'lake_progress',
 ];
 /** Tables with a few rows in total, or one row per day. */
@@ -228,7 +227,8 @@ async function useEverything(): Promise<void> {
     const ofKeys = { expires_before: '2099-01-01T00:00:00Z', unused: 'true' };
     const ofActivity = { search: 'acme', by: 'requests', minutes: '5' };
     const ofReceipts = { type: 'tags', status: '200', idempotency_key: 'twice', from: instant, to: instant };
-    const values = { ...names, ...ofKeys, ...ofActivity, ...ofReceipts, cursor: 'acme' };
+    const ofAudit = { actor: 'token:operator', action: 'key.issue', since: instant, until: instant };
+    const values = { ...names, ...ofKeys, ...ofActivity, ...ofReceipts, ...ofAudit, cursor: 'acme' };
     await askEverything(admin, adminOperations, values);
     for (const path of ['/admin/v1/audit?limit=1', '/admin/v1/audit?limit=1&organisation=acme']) {
       const { next_cursor } = (await admin.get(path)).body;
@@ -249,8 +249,8 @@ async function useEverything(): Promise<void> {
     const { rows } = await owner.query<{ organisation_id: string }>(
       'select organisation_id from organisations',
     );
-    for (const organisationId of [null, rows[0]?.organisation_id ?? null])
-      await listAuditEntries(pool, organisationId, 10);
+    const ofOne = { organisationId: rows[0]?.organisation_id, since: new Date(0) };
+    for (const filter of [{}, ofOne]) await listAuditEntries(pool, filter, 10);
   } finally {
     await Promise.all([pool.end(), serving.end()]);
     await service.stop();
@@ -269,7 +269,7 @@ async function useEverything(): Promise<void> {
 
   async function doMaintenance(api: ReturnType<typeof apiOf>): Promise<void> {
     await api.upload('tags', [{ tag_id: 'no' }]);
-    await owner.query(`update rejections set rejection_id = '${uuidFloor(1)}'`);
+    await owner.query(`update rejections set rejection_id = '${uuidFloor(1)}' where type = 'tags'`);
     await owner.query(
       `insert into rejection_kinds (organisation_id, kind_id, type, fields, codes, messages, used_at)
        select organisation_id, gen_random_uuid(), 'tags', '{}', '{}', '{}', '2026-01-01' from organisations limit 1`,
@@ -353,6 +353,7 @@ const neverMet = [
   ...[
     'set local lock_timeout',
     'claimsInParts(keyed)',
+    'await client.query<{ key: string }>(',
     'client.query<{ organisation_id: string; version: number }>(',
     'pool.query<{ name: string; port: number; is_active: boolean }>(',
   ],
@@ -384,7 +385,7 @@ test('no statement reads a growing table whole', () => {
 });
 
 test('failed records are looked up in a hash table, not compared one by one with all that are unsettled', () => {
-  const [text = ''] = statements.filter((each) => each.includes('in (select unnest($3'));
+  const text = statements.find((each) => each.includes('in (select unnest($3')) ?? '';
   expect(grown.get(text)?.text).toContain('hashed SubPlan');
 });
 

@@ -46,7 +46,7 @@ async function newOrganisation() {
   const asked = { queries: 0 };
   const query = async (...statement: Parameters<typeof test.pool.query>) => {
     asked.queries++;
-    if (String(statement[0]).includes('ids_before')) await looks[looked++]?.();
+    if (JSON.stringify(statement[0]).includes('ids_before')) await looks[looked++]?.();
     return test.pool.query(...statement);
   };
   const pool = { connect: () => test.pool.connect(), query } as unknown as Pool;

@@ -5,8 +5,8 @@ import { limits } from '../../src/limits.ts';
 import { isConflict } from '../../src/postgres/pool.ts';
 import { rollUpCounts } from '../../src/records/record-counts.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
-import { purgeRejections } from '../../src/rejections/purge-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { purgeAll } from '../support/jobs.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { allowingTriggers, countWaiting, queryDatabase } from '../support/query-database.ts';
 
@@ -152,7 +152,7 @@ it('concurrent uploads, replays, discards, the purge and the roll-up leave every
            where organisation_id = $1 and index % 5 = 0 for update skip locked)`,
         [acme.organisationId, uuidFloor(Date.now() - 40 * 86_400_000).slice(0, 8)],
       );
-      await purgeRejections(test.pool, new Date(Date.now() - 30 * 86_400_000));
+      await purgeAll(test.pool, 30);
     }),
   ];
   await Promise.all([

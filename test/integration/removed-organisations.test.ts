@@ -20,10 +20,10 @@ import { findOrganisation } from '../../src/operator/organisations.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { UsageKeeper } from '../../src/quotas/measure-usage.ts';
 import { removalLimits } from '../../src/removal/limits.ts';
-import { OrganisationRemover } from '../../src/removal/remove-organisations.ts';
 import { keepStep } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { removeDeleted } from '../support/jobs.ts';
 import { many } from '../support/new-records.ts';
 import { fillOrganisation, organisationTables, rowsOf } from '../support/organisation-rows.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -46,7 +46,6 @@ afterAll(async () => {
 });
 
 const by = { actor: 'test' };
-const kept = { deletedOrganisationsKeptDays: 30 };
 /** More rows than one step removes. */
 const several = 2 * removalLimits.rowsPerStep + 500;
 /** Tables with different primary keys: a single column, several columns, a key in a partition, and a bytea column. */
@@ -85,13 +84,13 @@ async function deleteLongAgo(slug: string, days = 31): Promise<void> {
   );
 }
 
-async function remove(slug: string, remover = new OrganisationRemover(serving, kept)): Promise<void> {
+async function remove(slug: string): Promise<void> {
   // `intake-server lake` does this when no file is left. lake-endings.test.ts tests it with files.
   await owner.query(
     'delete from lake_progress where organisation_id = (select organisation_id from organisations where slug = $1)',
     [slug],
   );
-  while (await findOrganisation(test.pool, slug)) await remover.run();
+  while (await findOrganisation(test.pool, slug)) await removeDeleted(serving);
 }
 
 const entriesOf = async (slug: string) =>
@@ -171,7 +170,7 @@ describe('a removed organisation', () => {
     await late.query('begin');
     await late.query('select from tenants where organisation_id = $1', [organisationId]);
     const stopping = new AbortController();
-    const running = new OrganisationRemover(serving, kept).run(stopping.signal);
+    const running = removeDeleted(serving, stopping.signal);
     const progress = async () => (await findOrganisation(test.pool, slug))?.removal;
     await expect.poll(progress).toEqual({ started_at: expect.any(String), table: null, rows: 0 });
     await late.query(
@@ -230,6 +229,26 @@ describe('a removed organisation', () => {
     expect(await tablesWith(owner, traces)).toEqual({ audit_log: 2 });
   });
 
+  it('has no erasure or other job from the beginning of its removal, and its own job until the end', {
+    timeout: 60_000,
+  }, async () => {
+    const { slug, organisationId, traces } = await newOrganisation();
+    await owner.query(
+      `insert into jobs (organisation_id, kind, step, turn, not_before, failures, since)
+       select $1, kind, 'start', 0, now(), 0, now() from unnest(array['erasures', 'purging', 'removals']) as k(kind)`,
+      [organisationId],
+    );
+    await owner.query(`update erasures set state = 'sweeping' where organisation_id = $1`, [organisationId]);
+    await deleteLongAgo(slug);
+    await serving.query('select begin_removal($1, 30)', [organisationId]);
+    const { rows } = await owner.query('select kind from jobs where organisation_id = $1', [organisationId]);
+    expect(rows).toEqual([{ kind: 'removals' }]);
+    expect((await tablesWith(owner, [organisationId])).erasures).toBeUndefined();
+    await owner.query(`update jobs set step = 'begin' where organisation_id = $1`, [organisationId]);
+    await remove(slug);
+    expect(await tablesWith(owner, traces)).toEqual({ audit_log: 2 });
+  });
+
   it('is removed step by step only from tables that a cluster distributes', async () => {
     const tables = await organisationTables(owner);
     expect(tables.filter((table) => onCoordinator.includes(table))).toEqual([]);
@@ -242,7 +261,7 @@ describe('a deleted organisation', () => {
     await owner.query('update organisations set suspended_at = now() where slug = $1', [slug]);
     const before = { rows: await rowsOf(owner, organisationId), of: await findOrganisation(test.pool, slug) };
     await deleteLongAgo(slug, 29);
-    await new OrganisationRemover(serving, kept).run();
+    await removeDeleted(serving);
     expect(await findOrganisation(test.pool, slug)).toMatchObject({ removal: null });
     const restored = await restoreOrganisation(test.pool, by, slug);
     expect(restored).toEqual(before.of);
@@ -286,7 +305,7 @@ it('deletions and restorations in the log are repeated after a restore of the da
   await deleteOrganisation(test.pool, by, deleted.slug);
   await deleteOrganisation(test.pool, by, restored.slug);
   await restoreOrganisation(test.pool, by, restored.slug);
-  const log = (await listAuditEntries(test.pool, null, 1_000)).filter(({ at }) => new Date(at) >= began);
+  const log = (await listAuditEntries(test.pool, {}, 1_000)).filter(({ at }) => new Date(at) >= began);
   // Recreate the state that a backup would restore: one organisation was not deleted yet, and the other had been deleted
   // but not restored yet.
   await owner.query('update organisations set deleted_at = null where slug = $1', [deleted.slug]);
@@ -302,8 +321,8 @@ it('deletions and restorations in the log are repeated after a restore of the da
 it('an organisation deleted before a restored moment can be restored for the whole period again', async () => {
   const { slug } = await newOrganisation();
   await deleteLongAgo(slug);
-  await confirmRestore(test.pool, by, false);
-  await new OrganisationRemover(serving, kept).run();
+  await confirmRestore(test.pool, by, { entries: [], looksForPeople: false, withoutErasures: true });
+  await removeDeleted(serving);
   expect(await restoreOrganisation(test.pool, by, slug)).toMatchObject({ deleted_at: null, removal: null });
 });
 

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { changeOrganisation } from '../../src/operator/audited-actions.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { type Change, FeedCopy } from '../support/change-feed.ts';
+import { expireAll } from '../support/jobs.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 
 /** Change feed readers have the same interactions as the database, even after some interactions have expired. */
@@ -90,7 +90,7 @@ it('a copy equals the data after every interruption, whenever it started, page b
   await early.follow();
   expect(early.ids).toHaveLength(30);
   for (let ago = 6; ago >= 0; ago--) {
-    await expireRows(test.pool, undefined, new Date(Date.now() - ago * dayMs - 1_000));
+    await expireAll(test.pool, new Date(Date.now() - ago * dayMs - 1_000));
     await early.follow();
     const stored = await storedOf(one);
     expect(early.ids).toEqual(stored);
@@ -131,7 +131,7 @@ it('entries of other types come in their order, and a stream has the same', asyn
   await upload('a');
   await keep(one.slug, 2);
   await one.get('/v1/changes');
-  await expireRows(test.pool);
+  await expireAll(test.pool);
   await one.get('/v1/changes');
   await upload('b');
   const { changes } = await one.get('/v1/changes');
@@ -181,7 +181,7 @@ it('an interaction that was removed but has not expired is reported as erased', 
     () => 0,
   );
   await keep(one.slug, 2);
-  await expireRows(test.pool);
+  await expireAll(test.pool);
   await test.pool.query('delete from interactions where interaction_id = $1', [id]);
   const { changes } = await one.get('/v1/changes');
   expect(changes).toMatchObject([{ id, deleted: true, erased: true, record: null }]);

@@ -9,9 +9,9 @@ import { changeOrganisation, type OrganisationChange } from '../../src/operator/
 import { createPool, isLockTimeout, type OwnPool } from '../../src/postgres/pool.ts';
 import { countsOf } from '../../src/records/record-counts.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { expireAll } from '../support/jobs.ts';
 import { many } from '../support/new-records.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 import { addOldWeek } from '../support/old-week.ts';
@@ -96,7 +96,7 @@ it('each of 100 organisations with different settings has exactly what it keeps,
       one.interactions_kept_days = kept();
       await set(one.slug, { interactions_kept_days: one.interactions_kept_days });
     }
-    await expireRows(serving, undefined, ago === 0 ? null : at);
+    await expireAll(serving, ago === 0 ? null : at);
     for (const one of organisations) {
       const { interactions_kept_days: daysKept } = one;
       const firstDayMs = Math.floor(at.getTime() / dayMs - (daysKept ?? 0)) * dayMs;
@@ -127,7 +127,7 @@ it('a day that one organisation keeps stays, without the rows of the others', as
   const ofOther = await addInteractions(test.pool, other.organisationId, day(7), 3);
   await addInteractions(test.pool, one.organisationId, day(11), 3);
   const ofKeeper = await addInteractions(test.pool, keeper.organisationId, day(11), 1);
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await storedOf(one.organisationId)).toEqual([]);
   expect(await storedOf(other.organisationId)).toEqual(ofOther.toSorted());
   expect(await storedOf(keeper.organisationId)).toEqual(ofKeeper);
@@ -152,7 +152,7 @@ it('a day is not dropped under a transaction that writes to it', async () => {
     day(9).name,
     randomEntry(),
   ]);
-  for (const dropping of [detach, expireRows(serving)]) {
+  for (const dropping of [detach, expireAll(serving)]) {
     const failed = await dropping.then(
       () => undefined,
       (error: unknown) => error,
@@ -162,7 +162,7 @@ it('a day is not dropped under a transaction that writes to it', async () => {
   expect(await storedOf(organisationId)).toEqual(ids.toSorted());
   await late.query('commit');
   await late.end();
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await storedOf(keeper.organisationId)).toEqual([written]);
   expect(await storedOf(organisationId)).toEqual([]);
   expect(await isThere(day(9))).toBe(true);
@@ -179,7 +179,7 @@ it('a day that was detached by a killed process is dropped by the next run', asy
     false,
     0,
   ]);
-  await expireRows(serving);
+  await expireAll(serving);
   expect([await isThere(detached), await countOf(organisationId)]).toEqual([false, 0]);
 });
 
@@ -190,7 +190,7 @@ it('the last two days are never dropped; otherwise they would be created again e
   const partitions = async () =>
     (await test.pool.query('select name from interaction_partitions order by 1')).rows.slice(-38);
   const before = await partitions();
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await storedOf(organisationId)).toEqual([]);
   expect(await partitions()).toEqual(before);
 });
@@ -250,8 +250,8 @@ it('two concurrent processes delete everything once', async () => {
   for (const ago of [7, 6, 5, 4]) await addInteractions(test.pool, one.organisationId, day(ago), 50);
   await addInteractions(test.pool, keeper.organisationId, day(6), 5);
   // A process fails if another process has locked the day that it tries to drop.
-  await Promise.allSettled(many(3, () => expireRows(serving)));
-  await expireRows(serving);
+  await Promise.allSettled(many(3, () => expireAll(serving)));
+  await expireAll(serving);
   expect(await storedOf(one.organisationId)).toEqual([]);
   expect([await countOf(one.organisationId), await countOf(keeper.organisationId)]).toEqual([0, 5]);
 });
@@ -264,10 +264,10 @@ it('a retention that was switched off or extended meanwhile deletes nothing more
   await serving.query('select begin_expiry(null)');
   await set(off!.slug, { interactions_kept_days: null });
   await set(longer!.slug, { interactions_kept_days: 30 });
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await Promise.all([off!, longer!].map((one) => storedOf(one.organisationId)))).toEqual(kept);
   await set(longer!.slug, { interactions_kept_days: 3 });
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await storedOf(longer!.organisationId)).toEqual([]);
   expect(await storedOf(off!.organisationId)).toEqual(kept[0]);
 });
@@ -312,7 +312,7 @@ it('organisations with nothing to delete are not queried one by one', async () =
       return typeof value === 'function' ? value.bind(pool) : value;
     },
   });
-  await expireRows(counting);
+  await expireAll(counting);
   // This includes the statements for empty days, which are dropped.
   expect(sent).toBeLessThan(40);
   const { rows } = await test.pool.query(
@@ -335,7 +335,7 @@ it('the report keeps its figures', async () => {
     uuidFloor(day(8).startMs),
   ]);
   await set(slug, { interactions_kept_days: 2 });
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await storedOf(organisationId)).toEqual([]);
   await countReport(test, organisationId);
   const { as_of: _, ...after } = await report();
@@ -363,7 +363,7 @@ it('receipts of an organisation are deleted with their answers after its own day
   const payload = { records: [{ tag_id: randomUUID(), name: 'new' }] };
   await test.app.inject({ method: 'POST', url: '/v1/data/tags', headers, payload });
   expect(await receiptsOf(one.organisationId)).toEqual([2, 2]);
-  await expireRows(serving);
+  await expireAll(serving);
   expect(await receiptsOf(one.organisationId)).toEqual([1, 1]);
   expect(await receiptsOf(other.organisationId)).toEqual([1, 1]);
   const gone = await test.app.inject({ url: `/v1/requests/${week.requestId}`, headers });

@@ -2,17 +2,14 @@
 
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { collectForAll } from '../../src/access/collect.ts';
 import { readConfig } from '../../src/config.ts';
-import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
 import { counting } from '../../src/maintenance/chores.ts';
 import { changeOrganisation, deleteOrganisation } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
-import { OrganisationRemover } from '../../src/removal/remove-organisations.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { collectForAll, expireAll, removeDeleted, sweepErasures } from '../support/jobs.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
 /** Tests the leader's metrics for pending work, measured with the serving role's privileges. */
@@ -68,7 +65,10 @@ it('without work, every kind is reported as 0', async () => {
     erasures: nothing,
     'lake erasures': nothing,
     'access requests': nothing,
+    rewriting: nothing,
     retention: nothing,
+    purging: nothing,
+    'expired access requests': nothing,
     removals: nothing,
   });
 });
@@ -121,25 +121,21 @@ it('expired data counts from the run that found it until it is deleted, and not 
   await addInteractions(test.pool, (await newOrganisation()).organisationId, old, 1);
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });
   expect((await count()).retention).toEqual(nothing);
-  expect(await expireRows(serving, undefined, null, -1)).toBe('more');
+  expect(await expireAll(serving, null, -1)).toBe('more');
   expect(await ageOf('retention')).toEqual({ waiting: 1, minutes: about(0) });
-  await test.pool.query(`update retention_progress set waiting_since = now() - interval '1 day'`);
+  await test.pool.query(`update jobs set since = now() - interval '1 day'`);
   // More interactions expire in the meantime.
   await test.pool.query(`update retention_progress set expired_below = '${oldId()}'`);
-  expect(await expireRows(serving, undefined, null, -1)).toBe('more');
+  expect(await expireAll(serving, null, -1)).toBe('more');
   expect(await ageOf('retention')).toEqual({ waiting: 1, minutes: about(daySeconds) });
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: null });
+  expect(await expireAll(serving)).toBe('all');
   expect((await count()).retention).toEqual(nothing);
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });
-  expect(await expireRows(serving)).toBe('all');
+  expect(await expireAll(serving, null, -1)).toBe('more');
+  expect(await ageOf('retention')).toEqual({ waiting: 1, minutes: about(0) });
+  expect(await expireAll(serving)).toBe('all');
   expect((await count()).retention).toEqual(nothing);
-  // On the next day, work is pending again.
-  await test.pool.query(`update retention_progress set expired_below = $1, deleted_below = $1`, [oldId()]);
-  await expireRows(serving, undefined, null, -1);
-  const { rows } = await test.pool.query(
-    `select from retention_progress where waiting_since < now() - interval '1 hour'`,
-  );
-  expect(rows).toEqual([]);
 });
 
 it('a removal counts from when it could start, and then from its last step; retention adds nothing to it', {
@@ -168,11 +164,10 @@ it('a removal counts from when it could start, and then from its last step; rete
     organisationId,
   ]);
   expect(rows).toEqual([]);
-  const remover = new OrganisationRemover(serving, config);
   await expect
     .poll(
       async () => {
-        await remover.run();
+        await removeDeleted(serving);
         return (await count()).removals;
       },
       { timeout: 240_000 },

@@ -4,8 +4,9 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { runJobs } from '../../src/jobs/run-jobs.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { OrganisationRemover } from '../../src/removal/remove-organisations.ts';
+import { removeOrganisations } from '../../src/removal/remove-organisations.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { servingUrl } from '../support/database.ts';
 import { exchange } from '../support/exchange.ts';
@@ -127,18 +128,18 @@ it.runIf(rows > 0)(
     await takeLease();
     await ask(`update organisations set deleted_at = now() - interval '31 days' where slug = 'large'`);
     const pool = createPool(readConfig({ DATABASE_URL: servingUrl(server.databaseUrl) }), () => {});
-    const remover = new OrganisationRemover(pool, { deletedOrganisationsKeptDays: 30 });
+    const removal = [removeOrganisations({ deletedOrganisationsKeptDays: 30 })];
     const isThere = async () => (await ask(`select from organisations where slug = 'large'`)).length > 0;
     const [removing, resting]: [Round[], Round[]] = [[], []];
     await uploadWhile(keys, sleep(restingMs));
     while (removing.length < roundsMax && (await isThere())) {
       resting.push(await uploadWhile(keys, sleep(restingMs)));
-      removing.push(await uploadWhile(keys, remover.run(AbortSignal.timeout(removingMs))));
+      removing.push(await uploadWhile(keys, runJobs(pool, removal, undefined, removingMs)));
       console.log(`${await rowsLeft()} of ${rows} rows left`);
     }
     const left = await rowsLeft();
     const aloneMs = performance.now();
-    while (await isThere()) await remover.run(AbortSignal.timeout(removingMs));
+    while (await isThere()) await runJobs(pool, removal, undefined, removingMs);
     console.log(
       `the last ${left} rows, without uploads, in ${((performance.now() - aloneMs) / 1_000).toFixed(0)} s`,
     );

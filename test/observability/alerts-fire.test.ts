@@ -136,6 +136,9 @@ describe
       timeout,
     }, async () => {
       const databaseUrl = await createTestDatabase();
+      const backedUp = (age: string) =>
+        queryDatabase(databaseUrl, `update log_backups set written_at = now() - interval '${age}'`);
+      await backedUp('2 days');
       const stand = await startStand(databaseUrl, 'shortened');
       const { prometheus } = stand;
       const first = stand.servers[0] as BuiltServer;
@@ -167,9 +170,15 @@ describe
         const delaying = startDelaying(databaseUrl);
         await Promise.all([
           untilFired(prometheus, 'IntakeUploadsSlow').finally(() => delaying.stop()),
-          untilFired(prometheus, 'IntakeReportLate', 'IntakeWorkLate access requests', 'IntakeLakeLate'),
+          untilFired(
+            prometheus,
+            'IntakeReportLate',
+            'IntakeWorkLate access requests',
+            'IntakeLakeLate',
+            'IntakeLogBackupLate',
+          ),
         ]);
-        await Promise.all([report.end(), access.end()]);
+        await Promise.all([report.end(), access.end(), backedUp('0 s')]);
         // If the report and the lake stayed on, the leader would retry only after a minute.
         await first.run('organisations', 'set-report', 'reported', 'off');
         await first.run('organisations', 'set-lake', 'reported', 'off');

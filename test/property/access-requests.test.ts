@@ -2,15 +2,14 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { collectPart } from '../../src/access/collect.ts';
 import { readConfig } from '../../src/config.ts';
-import { sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { linesOf } from '../support/access-person.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { collectPart, sweepStep } from '../support/jobs.ts';
 import { newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -118,16 +117,17 @@ async function expectedOf(organisationId: string, asked: readonly string[]): Pro
       .flatMap((one) => [one.customer_id ?? '', one.user_id ?? '']),
   ]);
   const seen = new Set(
-    interactions.filter((one) => is(own, one.student_id)).map((one) => (one.user_id ?? '').toLowerCase()),
+    interactions.flatMap((one) =>
+      is(own, one.student_id) && !is(own, one.user_id) ? (one.user_id ?? []) : [],
+    ),
   );
-  seen.delete('');
-  const isOwn = ({ student_id, user_id }: Row) =>
-    is(own, student_id) || is(own, user_id) || (student_id == null && is(seen, user_id));
+  const isOwn = ({ student_id, user_id }: Row) => is(own, student_id ?? user_id);
   const found = [
     ...customers.filter((one) => is(own, one.customer_id)).map((one) => `customers ${one.customer_id}`),
     ...transactions.filter(isOwn).map((one) => `transactions ${one.transaction_id}`),
     ...favourites.filter(isOwn).map((one) => `student-favourites ${one.student_favourite_id}`),
     ...interactions.filter(isOwn).map((one) => `interactions ${one.interaction_id}`),
+    ...[...seen].map((user) => `users-seen-together ${user}`),
   ];
   for (const { rejection_id, record } of await rowsOf('rejections')) {
     const { customer_id, student_id, user_id } = JSON.parse(record ?? '{}');

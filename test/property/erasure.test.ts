@@ -3,22 +3,23 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { rollUpCounts } from '../../src/records/record-counts.ts';
-import { settleAll } from '../../src/rejections/unsettled-batches.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { settleAll, sweepStep } from '../support/jobs.ts';
 import { newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { erasedIn, expectSeen, newPerson, type Person, type Seen, shownUser } from './seen-interactions.ts';
 
 /**
- * Two processes serve people who are uploaded, buy, add favourites, interact, have failed records, are erased in either
- * mode, and come back. Meanwhile, sweeps run in small parts and are killed. At the end, no table may contain anything
- * about an erased person except hashes and the last change log entries.
+ * Two processes serve people who are uploaded, buy, add favourites, interact on each other's devices, have failed records,
+ * are erased in either mode, and come back. Meanwhile, sweeps run in small parts and are killed. At the end, no table may
+ * contain anything about an erased person except hashes and the last change log entries, and everybody else's interactions
+ * are complete, except for the ids of erased users.
  */
 
 let test: TestApp;
@@ -56,6 +57,8 @@ type Step =
       readonly do: 'interaction';
       readonly who: number;
       readonly by: 'student' | 'user' | 'both';
+      /** The person whose device is used. */
+      readonly device: number;
       readonly isKeyed: boolean;
     }
   | {
@@ -82,7 +85,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('interaction' as const),
       who: fc.nat(people - 1),
-      by: fc.constantFrom('student', 'user', 'both'),
+      by: fc.constantFrom('student', 'user', 'both', 'both'),
+      device: fc.nat(people - 1),
       isKeyed: fc.boolean(),
     }) as fc.Arbitrary<Step>,
   },
@@ -102,24 +106,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Returns values for a person that occur nowhere else. */
-function newPerson() {
-  const mark = randomUUID();
-  return {
-    customer_id: randomUUID(),
-    user_id: randomUUID(),
-    visitor: `visitor ${mark}`,
-    gender: `gender ${mark}`,
-    city: `city ${mark}`,
-    erasedBy: undefined as 'customer' | 'user' | undefined,
-    wasSeenTogether: false,
-  };
-}
-
 class World {
   readonly all = Array.from({ length: people }, newPerson);
   /** A feed reader's copy, by type and id. */
   readonly copy = new Map<string, string>();
+  readonly seen: Seen[] = [];
   #cursor: string | undefined;
   #turn = 0;
   readonly organisationId: string;
@@ -146,7 +137,7 @@ class World {
     else if (step.do === 'count') await countReport(test, this.organisationId);
     else if (step.do === 'replay') await this.send('POST', '/v1/rejections/replay');
     else if (step.do === 'erase') await this.erase(step.who, step.by, step.mode);
-    else if (step.do === 'interaction') await this.interact(step.who, step.by, step.isKeyed);
+    else if (step.do === 'interaction') await this.interact(step);
     else if ('isWrong' in step) await this.upload(step.do, step.who, step.isWrong);
   }
 
@@ -159,11 +150,10 @@ class World {
       (batch: { data: { errors: object[] } }) => batch.data.errors,
     );
     for (const [index, at] of numbers.entries()) {
-      const { erasedBy } = this.#person(at);
       const error = errors.find((one) => one.index === index);
       const isErased = JSON.stringify(error ?? {}).includes('"erased"');
-      // Erasing a user by their own id affects only interactions, unless it is the customer's user.
-      if (erasedBy === 'customer') expect([what, isErased, error?.id ?? null]).toEqual([what, true, null]);
+      const expected = this.#person(at).customerErased.size > 0;
+      expect([what, isErased, expected ? (error?.id ?? null) : null]).toEqual([what, expected, null]);
     }
   }
 
@@ -196,19 +186,22 @@ class World {
     };
   }
 
-  async interact(at: number, by: 'student' | 'user' | 'both', isKeyed: boolean): Promise<void> {
-    const person = this.#person(at);
-    const { customer_id, visitor, city, erasedBy } = person;
+  async interact({ who, by, device: at, isKeyed }: Extract<Step, { do: 'interaction' }>): Promise<void> {
+    const student = by === 'user' ? undefined : this.#person(who);
+    const device = by === 'student' ? undefined : this.#person(at);
+    const city = `city ${randomUUID()}`;
     const sent = this.#interaction({
-      ...(by !== 'user' && { student_id: customer_id }),
-      ...(by !== 'student' && { user_id: visitor }),
+      ...(student && { student_id: student.customer_id }),
+      ...(device && { user_id: device.visitor }),
       city,
     });
-    const key = isKeyed ? `${customer_id} ${randomUUID()}` : undefined;
+    const key = isKeyed ? `${student?.customer_id} ${randomUUID()}` : undefined;
     const { status, body } = await this.send('POST', '/user-interactions', sent, key);
-    if (status === 201 && by === 'both') person.wasSeenTogether = true;
-    const isErased = (erasedBy === 'customer' && by !== 'user') || (erasedBy === 'user' && by !== 'student');
-    if (isErased) expect([status, body.details?.[0]?.code]).toEqual([400, 'erased']);
+    const isErased = erasedIn({ student, device }).size > 0;
+    expect(JSON.stringify(body).includes('"erased"')).toBe(isErased);
+    if (status !== 201) return;
+    expect([body.user_id, body.city]).toEqual([shownUser(device), city]);
+    this.seen.push({ id: body.interaction_id, student, device, city });
   }
 
   async erase(at: number, by: 'customer' | 'user', mode: string): Promise<void> {
@@ -216,10 +209,18 @@ class World {
     const ids = by === 'customer' ? { customer_ids: [person.customer_id] } : { user_ids: [person.visitor] };
     const { status } = await this.send('POST', '/v1/erasures', { ...ids, mode });
     expect(status).toBe(202);
-    if (person.erasedBy !== 'customer') person.erasedBy = by;
-    if (by === 'user') return;
-    expect((await this.send('GET', `/v1/data/customers/${person.customer_id}`)).status).toBe(404);
+    (by === 'customer' ? person.customerErased : person.visitorErased).add(mode);
     const listed = await this.send('GET', '/user-interactions?limit=1000');
+    if (by === 'user') {
+      expect(JSON.stringify(listed.body)).not.toContain(person.visitor);
+      const found = await this.send(
+        'GET',
+        `/user-interactions?user_id=${encodeURIComponent(person.visitor)}`,
+      );
+      expect(found.body).toEqual({ interactions: [], next_cursor: null });
+      return;
+    }
+    expect((await this.send('GET', `/v1/data/customers/${person.customer_id}`)).status).toBe(404);
     expect(JSON.stringify(listed.body)).not.toContain(person.customer_id);
   }
 
@@ -265,16 +266,20 @@ class World {
   }
 
   #person(at: number) {
-    return this.all[at] as ReturnType<typeof newPerson>;
+    return this.all[at] as Person;
   }
 
   /** Returns all values that must be gone. */
   gone(): string[] {
-    return this.all.flatMap(({ customer_id, user_id, visitor, gender, city, erasedBy, wasSeenTogether }) => {
-      if (erasedBy === undefined) return [];
-      if (erasedBy === 'user') return [visitor];
-      return [customer_id, user_id, gender, ...(wasSeenTogether ? [visitor, city] : [])];
-    });
+    return [
+      ...this.all.flatMap(
+        ({ customer_id, user_id, visitor, gender, city, customerErased, visitorErased }) => [
+          ...(customerErased.size > 0 ? [customer_id, user_id, gender, city] : []),
+          ...(visitorErased.size > 0 ? [visitor] : []),
+        ],
+      ),
+      ...this.seen.flatMap((one) => (erasedIn(one).size > 0 ? [one.city] : [])),
+    ];
   }
 }
 
@@ -290,7 +295,9 @@ async function expectErased(world: World): Promise<void> {
   const { changes = 0, ...others } = await tablesWith(admin, world.gone());
   expect(others).toEqual({});
   // Each stored customer's last change log entry remains.
-  expect(changes).toBeLessThanOrEqual(world.all.filter(({ erasedBy }) => erasedBy === 'customer').length);
+  expect(changes).toBeLessThanOrEqual(
+    world.all.filter(({ customerErased }) => customerErased.size > 0).length,
+  );
   await world.follow();
   const { rows: dangling } = await admin.query(
     `select from (
@@ -316,6 +323,7 @@ async function expectCopyAndCounts(world: World): Promise<void> {
   }
   const { body } = await world.send('GET', '/user-interactions?limit=1000');
   for (const one of body.interactions) stored.set(`interactions ${one.interaction_id}`, JSON.stringify(one));
+  expectSeen(world.seen, stored);
   expect([...world.copy].sort()).toEqual([...stored].sort());
   await rollUpCounts(test.pool);
   const { rows } = await admin.query<{ type: string; records: string }>(
@@ -371,10 +379,11 @@ it('concurrent uploads leave nothing of an erased person', { timeout: 120_000 },
           ],
         });
       });
-      person.wasSeenTogether = true;
       const erasing = world.erase(0, 'customer', mode);
       await Promise.all([...flood, erasing, ...Array.from({ length: 5 }, () => world.sweep())]);
       await expectErased(world);
+      // The student's interactions were the only ones on this device.
+      expect(await tablesWith(admin, [person.visitor])).toEqual({});
     }),
     { numRuns: propertyRuns(20) },
   );

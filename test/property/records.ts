@@ -37,6 +37,16 @@ const uuid = (id: fc.Arbitrary<string>) =>
     .tuple(id, fc.boolean())
     .map(([stored, upper]): Pair => ({ sent: upper ? stored.toUpperCase() : stored, stored }));
 
+/** A UUID in lower, upper or mixed case, and values that differ from a UUID in one character. */
+const anyCase = fc
+  .constantFrom(
+    ...['0e00abcd-0000-4000-8000-00000000000a', '0E00ABCD-0000-4000-8000-00000000000A'],
+    ...['0E00abCD-0000-4000-8000-00000000000a', '0E00ABCG-0000-4000-8000-00000000000A'],
+    ...['0E00ABCD-0000-4000-8000_00000000000A', '0E00ABCD-0000-4000-8000-0000000000[A'],
+  )
+  .map((sent): Pair => ({ sent, stored: uuidForm.test(sent) ? sent.toLowerCase() : sent }));
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 /** Valid values for each kind of column. There are so few that they repeat. */
 const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
   uuid: () =>
@@ -46,14 +56,16 @@ const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
       ? fc.constantFrom(...(field.schema.enum as string[]).filter((value) => value !== null)).map(plain)
       : field.plain?.kind === 'country'
         ? fc.constantFrom('gb', 'DE', 'uK').map((sent): Pair => ({ sent, stored: sent.toUpperCase() }))
-        : fc
-            .oneof(
-              fc.constantFrom('a', 'b', 'o\'brien "x" \\ {},NULL'),
-              fc
-                .string({ minLength: 1, maxLength: 20, unit: 'binary' })
-                .filter((s) => !s.includes('\0') && s.isWellFormed()),
-            )
-            .map(plain),
+        : field.plain?.kind === 'personId'
+          ? fc.oneof(fc.constantFrom('Ab', "not-a-UUID-of-36-characters-o'brien-X").map(plain), anyCase)
+          : fc
+              .oneof(
+                fc.constantFrom('a', 'b', 'o\'brien "x" \\ {},NULL'),
+                fc
+                  .string({ minLength: 1, maxLength: 20, unit: 'binary' })
+                  .filter((s) => !s.includes('\0') && s.isWellFormed()),
+              )
+              .map(plain),
   date: () => fc.constantFrom('2004-02-29', '1999-12-31').map(plain),
   timestamptz: () => instant,
   numeric: () =>

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
-import { settleAll } from '../../src/rejections/unsettled-batches.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { settleAll } from '../support/jobs.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 

@@ -36,8 +36,18 @@ describe.skipIf(!nginxIsInstalled)('the console behind nginx (needs nginx)', () 
   it('its own pages can sign in, with a cookie that is only sent over HTTPS', async () => {
     const { status, cookie } = await signIn(nginx.url);
     expect(status).toBe(201);
-    expect(cookie).toMatch(/; HttpOnly; SameSite=Strict; Secure$/);
+    expect(cookie).toMatch(/^__Host-intake_console=[\w-]+; Path=\/; .*; HttpOnly; SameSite=Strict; Secure,/);
     expect((await ask('GET', { cookie: cookie.split(';')[0] as string })).status).toBe(200);
+  });
+
+  it('refuses pages that name themselves in X-Forwarded-Host, and pages without HTTPS', async () => {
+    const body = JSON.stringify({ key });
+    const forge = (headers: Record<string, string>) =>
+      ask('POST', { 'content-type': 'application/json', ...headers }, body);
+    const host = 'evil.example';
+    expect((await forge({ origin: `https://${host}`, 'x-forwarded-host': host })).status).toBe(403);
+    expect((await forge({ origin: nginx.url, 'x-forwarded-host': host })).status).toBe(201);
+    expect((await forge({ origin: nginx.url.replace('https:', 'http:') })).status).toBe(403);
   });
 
   it('refuses pages of another host, and of another port of the same host', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AskConsole, cookieOf, overview, session } from '../support/ask-console.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -8,63 +9,24 @@ import { queryDatabase } from '../support/query-database.ts';
 
 let server: BuiltServer;
 let key: string;
+let ask: AskConsole['ask'];
+let link: AskConsole['link'];
+let signIn: (given?: object) => Promise<string>;
 beforeAll(async () => {
   server = await startBuiltServer();
   key = await server.createKey('acme');
+  const console_ = new AskConsole(server);
+  ({ ask, link } = console_);
+  signIn = (given = { key }) => console_.signIn(given);
 });
 afterAll(() => server.stop());
-
-interface Sent {
-  readonly method?: string;
-  readonly cookie?: string | undefined;
-  readonly body?: object;
-  readonly headers?: Record<string, string>;
-}
-
-/** Sends a request as the console's page does. */
-async function ask(path: string, { method = 'GET', cookie, body, headers = {} }: Sent = {}) {
-  const answer = await fetch(server.url + path, {
-    method,
-    headers: {
-      origin: server.url,
-      ...(cookie !== undefined && { cookie }),
-      ...(body && { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  const isJson = answer.headers.get('content-type')?.includes('json') && text !== '';
-  return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
-}
-
-const session = '/console/api/session';
-const overview = '/console/api/v1/data';
-
-async function signIn(given: object = { key }): Promise<string> {
-  const { status, headers } = await ask(session, { method: 'POST', body: given });
-  expect(status).toBe(201);
-  return cookieOf(headers);
-}
-
-function cookieOf(headers: Headers): string {
-  const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';');
-  expect(cookie).toMatch(/^intake_console=[\w-]{43}$/);
-  return cookie;
-}
-
-async function link(...options: string[]): Promise<{ token: string; keyId: string }> {
-  const said = await server.run('console', 'link', '--organisation', 'acme', '--json', ...options);
-  const { path, key_id } = JSON.parse(said);
-  return { token: path.replace('/console/sign-in#', ''), keyId: key_id };
-}
 
 describe('a session', () => {
   it('starts with a key, shows its organisation, and has a cookie only for the console', async () => {
     const { status, headers, body } = await ask(session, { method: 'POST', body: { key } });
     expect(status).toBe(201);
     expect(headers.get('set-cookie')).toMatch(
-      /^intake_console=[\w-]{43}; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+      /^intake_console=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict, intake_console=; Path=\/console; Max-Age=0; HttpOnly; SameSite=Strict$/,
     );
     expect(body).toMatchObject({
       organisation: { slug: 'acme', name: expect.any(String) },
@@ -107,7 +69,10 @@ describe('a session', () => {
     });
     await proxied.stop();
     expect(answer.status).toBe(201);
-    expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/);
+    expect(answer.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Host-intake_console=[\w-]{43}; Path=\/; Max-Age=43200; .*; Secure$/),
+      'intake_console=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict; Secure',
+    ]);
   });
 
   it('does not work for the API, and a key does not work for the console', async () => {
@@ -132,12 +97,60 @@ describe('a session', () => {
     expect(daily.days).toHaveLength(2);
   });
 
+  it('is the only one: two cookies are refused, and the message explains what to do', async () => {
+    const [own, other] = [await signIn(), await signIn({ key: await server.createKey('elsewhere') })];
+    for (const cookie of [`${own}; ${other}`, `${other}; theme=dark; ${own}`, `${own}; intake_console=`])
+      for (const [path, method] of [
+        [overview, 'GET'],
+        [session, 'GET'],
+        [session, 'POST'],
+        [session, 'DELETE'],
+      ] as const) {
+        const { status, body } = await ask(path, {
+          method,
+          cookie,
+          ...(method === 'POST' && { body: { key } }),
+        });
+        expect([status, body.code, body.message]).toEqual([
+          ...[400, 'two_sessions'],
+          expect.stringMatching(/delete the cookies of this site, then sign in again/),
+        ]);
+      }
+    expect((await ask(overview, { cookie: own })).status).toBe(200);
+  });
+
+  it('ends when the same browser signs in with another key', async () => {
+    const first = await signIn();
+    const { headers } = await ask(session, { method: 'POST', cookie: first, body: { key } });
+    expect((await ask(overview, { cookie: first })).status).toBe(401);
+    expect((await ask(overview, { cookie: cookieOf(headers) })).status).toBe(200);
+  });
+
+  it('is not used by a page that was opened in an earlier one', async () => {
+    const cookie = await signIn();
+    const other = await server.createKey('newer');
+    const as = (used: string, path: string) => `/console/api/as/${used.split('_')[1]}${path}`;
+    expect((await ask(as(key, '/v1/data'), { cookie })).status).toBe(200);
+    const sent = { method: 'POST', cookie, body: { records: [newShop()] } };
+    const { status, body } = await ask(as(other, '/v1/data/shops'), sent);
+    expect([status, body.code]).toEqual([409, 'other_session']);
+    expect(body.message).toMatch(/reload the page/);
+    expect((await ask(as(other, '/v1/data'), { cookie })).status).toBe(409);
+    expect((await ask(as(other, '/v1/data'))).status).toBe(401);
+    for (const path of [
+      '/console/api/as/v1/data',
+      '/console/api/as//v1/data',
+      '/console/api/as/a/as/b/v1/data',
+    ])
+      expect([path, (await ask(path, { cookie })).status]).toEqual([path, 404]);
+  });
+
   it('ends everywhere when somebody signs out', async () => {
     const cookie = await signIn();
     const { status, headers } = await ask(session, { method: 'DELETE', cookie });
     expect([status, headers.get('set-cookie')]).toEqual([
       204,
-      'intake_console=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
+      'intake_console=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict, intake_console=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
     ]);
     expect((await ask(overview, { cookie })).status).toBe(401);
     expect((await ask(session, { cookie })).body.code).toBe('not_signed_in');
@@ -231,6 +244,30 @@ describe('another page', () => {
     expect((await ask(overview, { cookie })).status).toBe(200);
   });
 
+  it('on the same host over another scheme changes nothing', async () => {
+    const headers = { origin: server.url.replace('http:', 'https:') };
+    const begin = { method: 'POST', body: { key }, headers };
+    expect((await ask(session, begin)).body.code).toBe('other_page');
+    const proxied = await startBuiltServer({ TRUSTED_PROXY: '127.0.0.1', DATABASE_URL: server.databaseUrl });
+    const signInFrom = async (origin: string) => {
+      const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'intake.example' };
+      const sent = { origin, ...forwarded, 'content-type': 'application/json' };
+      const body = JSON.stringify({ key });
+      return (await fetch(proxied.url + session, { method: 'POST', headers: sent, body })).status;
+    };
+    expect(await signInFrom('https://intake.example')).toBe(201);
+    expect(await signInFrom('http://intake.example')).toBe(403);
+    expect(await signInFrom('https://intake.example:444')).toBe(403);
+    await proxied.stop();
+  });
+
+  it('cannot be taken for the console with X-Forwarded-Host, unless a trusted proxy sends it', async () => {
+    const forged = { origin: 'https://evil.example', 'x-forwarded-host': 'evil.example' };
+    const headers = { ...forged, 'x-forwarded-proto': 'https', 'x-forwarded-for': '127.0.0.1' };
+    const { body } = await ask(session, { method: 'POST', body: { key }, headers });
+    expect(body.code).toBe('other_page');
+  });
+
   it('cannot show it in a frame, and it only runs its own files', async () => {
     const { headers } = await ask('/console/');
     const policy = headers.get('content-security-policy');
@@ -244,116 +281,6 @@ describe('another page', () => {
     expect((await ask(script)).headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'",
     );
-  });
-});
-
-describe('a link of the operator', () => {
-  it('works once', async () => {
-    const { token } = await link();
-    const cookie = await signIn({ link: token });
-    expect((await ask(session, { cookie })).body.key.label).toBe('console link');
-    const { status, body } = await ask(session, { method: 'POST', body: { link: token } });
-    expect([status, body.code]).toEqual([401, 'link_not_usable']);
-  });
-
-  it('that is used twice at the same time lets one in', async () => {
-    const { token } = await link();
-    const both = await Promise.all(many(2, () => ask(session, { method: 'POST', body: { link: token } })));
-    expect(both.map(({ status }) => status).sort()).toEqual([201, 401]);
-  });
-
-  it('that is read-only changes nothing', async () => {
-    const { token } = await link('--read-only', '--expires', '1h');
-    const cookie = await signIn({ link: token });
-    expect((await ask(overview, { cookie })).status).toBe(200);
-    const upload = { method: 'POST', cookie, body: { records: [newShop()] } };
-    expect((await ask('/console/api/v1/data/shops', upload)).body.code).toBe('missing_permission');
-    const { body } = await ask(session, { cookie });
-    expect((Date.parse(body.expires_at) - Date.now()) / 60_000).toBeLessThanOrEqual(60);
-  });
-
-  it('ends with its key', async () => {
-    const { token, keyId } = await link();
-    await server.run('keys', 'revoke', keyId);
-    const { status } = await ask(session, { method: 'POST', body: { link: token } });
-    expect(status).toBe(401);
-  });
-
-  it('that is too old lets nobody in', async () => {
-    const { token } = await link();
-    await queryDatabase(server.databaseUrl, `update console_links set expires_at = now()`);
-    expect((await ask(session, { method: 'POST', body: { link: token } })).body.code).toBe('link_not_usable');
-  });
-});
-
-describe('the key of a link', () => {
-  const list = async (): Promise<{ key_id: string; expires_at: string }[]> =>
-    JSON.parse(await server.run('keys', 'list', '--organisation', 'acme', '--json'));
-  const found = async (...keyIds: string[]) => {
-    const listed = (await list()).map(({ key_id }) => key_id);
-    return keyIds.map((keyId) => listed.includes(keyId));
-  };
-  const expire = (...keyIds: string[]) =>
-    queryDatabase(server.databaseUrl, 'update api_keys set expires_at = now() where key_id = any($1)', [
-      keyIds,
-    ]);
-
-  it('is removed when its session ends, and stays in the audit log', async () => {
-    const { token, keyId } = await link('--read-only');
-    const cookie = await signIn({ link: token });
-    expect(await found(keyId)).toEqual([true]);
-    expect((await ask(session, { method: 'DELETE', cookie })).status).toBe(204);
-    expect(await found(keyId)).toEqual([false]);
-    expect((await ask(overview, { cookie })).status).toBe(401);
-    const entries = JSON.parse(await server.run('audit', '--organisation', 'acme', '--json'));
-    expect(entries.filter(({ key_id }: { key_id: string }) => key_id === keyId)).toMatchObject([
-      { act: 'console.link', details: { permissions: ['data:read', 'interactions:read'] } },
-    ]);
-  });
-
-  it('is removed after its time, whether or not the link was used, by the next link or sign-in', async () => {
-    const [unused, used, later] = [await link(), await link(), await link()];
-    await signIn({ link: used.token });
-    await server.run('keys', 'revoke', later.keyId);
-    await expire(unused.keyId, used.keyId);
-    const { keyId } = await link();
-    expect(await found(unused.keyId, used.keyId, later.keyId, keyId)).toEqual([false, false, true, true]);
-    await expire(later.keyId);
-    await signIn();
-    expect(await found(later.keyId, keyId)).toEqual([false, true]);
-  });
-
-  it('lasts no longer than its single session', async () => {
-    const { token, keyId } = await link('--expires', '30d');
-    await signIn({ link: token });
-    const { expires_at = '' } = (await list()).find(({ key_id }) => key_id === keyId) ?? {};
-    expect((Date.parse(expires_at) - Date.now()) / 3_600_000).toBeLessThanOrEqual(12);
-  });
-
-  it('differs from other keys, and stays if it was rotated', async () => {
-    const issued = await server.run(
-      ...['keys', 'issue', '--organisation', 'acme', '--label', 'console link', '--expires', '1h', '--json'],
-    );
-    const { key_id: ordinary } = JSON.parse(issued);
-    const { keyId } = await link();
-    await server.run('keys', 'rotate', keyId);
-    await expire(ordinary, keyId);
-    await link();
-    expect(await found(ordinary, keyId)).toEqual([true, true]);
-  });
-
-  it('is one of at most a thousand that are removed at once', async () => {
-    await queryDatabase(
-      server.databaseUrl,
-      `insert into api_keys (key_id, organisation_id, key_sha256, permissions, expires_at)
-       select 'link' || n, organisation_id, decode(repeat('00', 32), 'hex'), '{}', now()
-       from organisations, generate_series(1, 1200) n where slug = 'acme'`,
-    );
-    const left = async () => (await list()).filter(({ key_id }) => /^link\d+$/.test(key_id)).length;
-    await link();
-    expect(await left()).toBe(200);
-    await link();
-    expect(await left()).toBe(0);
   });
 });
 

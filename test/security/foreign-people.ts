@@ -25,16 +25,19 @@ export function peopleRules(sides: () => Sides): Record<string, (operation: Trie
     const own = await erasePerson(attacker);
     expect(await ask({ method, path: path.replace(/\{\w+\}/, own) })).toMatch(/^200 /);
   };
-  const ofOwnAccess = async ({ path }: Tried) => {
+  const ofOwnAccess = async ({ method, path }: Tried) => {
     const { attacker, ask } = sides();
     const own = await accessPerson(attacker, { customer_ids: [shared.customers] });
-    const answer = await ask({ path: path.replace(/\{\w+\}/, own) });
+    const answer = await ask({ method, path: path.replace(/\{\w+\}/, own) });
     expect(answer).toMatch(/^200 .*customers/);
   };
   return {
     'erase-people': async () => {
       const { victim, attacker } = sides();
       const customer_ids = [foreign.customers as string];
+      const people = { customer_ids, user_ids: [victimsWord] };
+      const { body: counted } = await attacker.post('/v1/erasures?dry_run=true', people);
+      expect([counted.known, ...Object.values(counted.rows)]).toEqual([0, 0, 0, 0, 0, 0]);
       await erasePerson(attacker, { customer_ids, user_ids: [victimsWord], mode: 'delete' });
       // The victim can still upload these people.
       const records = customer_ids.map((id) =>
@@ -68,6 +71,7 @@ export function peopleRules(sides: () => Sides): Record<string, (operation: Trie
     },
     'get-access-request': ofOwnAccess,
     'download-access-request': ofOwnAccess,
+    'cancel-access-request': ofOwnAccess,
     'list-erasure-keys': async ({ path }) => {
       const { victim, attacker, anybody } = sides();
       const answers = await Promise.all([victim, attacker, anybody].map((api) => api.get(path)));

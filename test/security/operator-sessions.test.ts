@@ -77,7 +77,7 @@ describe('a session', () => {
     const { status, headers, body } = await ask(session, { method: 'POST', body: { token: adminToken } });
     expect(status).toBe(201);
     expect(headers.get('set-cookie')).toMatch(
-      /^intake_operator=[\w-]{43}; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+      /^intake_operator=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict, intake_operator=; Path=\/console; Max-Age=0; HttpOnly; SameSite=Strict$/,
     );
     expect(body).toEqual({
       token: { name: 'operator', role: 'full', expires_at: null },
@@ -108,7 +108,9 @@ describe('a session', () => {
     const answer = await ask(session, sent);
     await proxied.stop();
     expect(answer.status).toBe(201);
-    expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/);
+    expect(answer.headers.getSetCookie()[0]).toMatch(
+      /^__Host-intake_operator=[\w-]{43}; Path=\/; Max-Age=43200; .*; Secure$/,
+    );
   });
 
   it('does not work for the API, and a token does not work for the console', async () => {
@@ -136,6 +138,15 @@ describe('a session', () => {
     const both = `${ofKey}; ${ofToken}`;
     expect((await ask(session, { cookie: both })).body.token.name).toBe('operator');
     expect((await ask(session, { ...onPublic, cookie: both })).body.organisation.slug).toBe('acme');
+  });
+
+  it('is the only one, and is not used by a page that was opened in an earlier one', async () => {
+    const [own, other] = [await signIn(), await signIn(await issue('grace'))];
+    expect(await outcome(organisations, { cookie: `${own}; ${other}` })).toEqual([400, 'two_sessions']);
+    const as = (name: string) => `/console/api/as/${name}/admin/v1/organisations`;
+    const create = { method: 'POST', cookie: other, body: { slug: 'by-grace' } };
+    expect(await outcome(as('operator'), create)).toEqual([409, 'other_session']);
+    expect((await ask(as('grace'), create)).status).toBe(201);
   });
 
   it('acts under the name of its token', async () => {
@@ -176,7 +187,7 @@ describe('a session', () => {
     const { status, headers } = await ask(session, { method: 'DELETE', cookie });
     expect([status, headers.get('set-cookie')]).toEqual([
       204,
-      'intake_operator=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
+      'intake_operator=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict, intake_operator=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
     ]);
     expect([(await inOther(cookie)).status, (await inOther(kept)).status]).toEqual([401, 200]);
     expect(await outcome(session, { cookie })).toEqual(notSignedIn);

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import { collectPart } from '../../src/access/collect.ts';
-import { sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { linesOf } from './access-person.ts';
 import { erasureKey, type TestApp } from './app.ts';
+import { collectPart, sweepStep } from './jobs.ts';
 import { newShop, newTransaction } from './new-records.ts';
 
 /** An organisation whose access requests and erasures run only when a test starts them. */
@@ -38,7 +37,12 @@ export class AccessOrganisation {
     this.#key = key;
   }
 
-  async send(method: 'GET' | 'POST', url: string, payload?: object | string, headers: object = {}) {
+  async send(
+    method: 'GET' | 'POST' | 'DELETE',
+    url: string,
+    payload?: object | string,
+    headers: object = {},
+  ) {
     const authorization = `Bearer ${this.#key}`;
     const type = payload === undefined ? {} : { 'content-type': 'application/json' };
     return this.test.app.inject({
@@ -79,8 +83,9 @@ export class AccessOrganisation {
     return this.download(id);
   }
 
-  async erase(...customer_ids: string[]): Promise<void> {
-    const { statusCode } = await this.send('POST', '/v1/erasures', { customer_ids });
+  async erase({ student_id, visitor }: { student_id: string; visitor: string }): Promise<void> {
+    const people = { customer_ids: [student_id], user_ids: [visitor] };
+    const { statusCode } = await this.send('POST', '/v1/erasures', people);
     expect(statusCode).toBe(202);
   }
 
@@ -105,7 +110,7 @@ export async function newAccessOrganisation(test: TestApp, serving: OwnPool): Pr
 
 export const newCustomer = (user_id = randomUUID()) => ({ customer_id: randomUUID(), user_id, region: 'GB' });
 
-/** Creates a person with data of every type: two customers that share a user and are linked to a visitor. */
+/** Creates a person with data of every type: two customers that share a user. One of them was seen as a visitor too. */
 export async function newPerson(of: AccessOrganisation) {
   const user_id = randomUUID();
   const [one, other] = [newCustomer(user_id), newCustomer(user_id)];
@@ -126,12 +131,12 @@ export async function newPerson(of: AccessOrganisation) {
   await of.send('POST', '/user-interactions', { ...visit, user_id: user_id.toUpperCase() });
   await of.send('POST', '/user-interactions/batch', { records: [{ ...seen, platform: 'TV' }] });
   for (const days of [2, 1]) await copyToPast(of.test, student_id, days);
-  const ids = [student_id, other.customer_id, user_id, visitor];
+  const ids = [student_id, other.customer_id, user_id];
   return { student_id, user_id, visitor, mark, ids };
 }
 
 /** Copies one of a student's interactions to a past day. */
-async function copyToPast(test: TestApp, student_id: string, days: number): Promise<void> {
+export async function copyToPast(test: TestApp, student_id: string, days: number): Promise<void> {
   await test.pool.query(
     `insert into interactions
      select organisation_id, uuid_floor(now() - $2 * interval '1 day' + random() * interval '1 hour'), interaction_type, user_id,
@@ -149,7 +154,8 @@ export const everything = {
   customers: 2,
   transactions: 1,
   'student-favourites': 1,
-  interactions: 5,
+  interactions: 4,
+  'users-seen-together': 1,
   rejections: 2,
   receipts: 1,
   'idempotency-keys': 2,

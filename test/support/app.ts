@@ -23,13 +23,13 @@ export interface TestApp {
 
 export const erasureKey = 'a key of 32 characters or more for tests';
 
-/** Creates an app on a new database, or on the given database to simulate a second process. */
-export async function createTestApp(given?: string): Promise<TestApp> {
+/** Creates an app on a new database, or on the given database to simulate a second process, which may have other keys. */
+export async function createTestApp(given?: string, erasureKeys: string = erasureKey): Promise<TestApp> {
   const databaseUrl = given ?? (await createTestDatabase());
   const config = readConfig({
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: 'silent',
-    ERASURE_KEYS: erasureKey,
+    ERASURE_KEYS: erasureKeys,
     LAKE_URL: 'file:///nowhere',
     ...unlimited,
   });

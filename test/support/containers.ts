@@ -4,6 +4,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -35,19 +36,33 @@ export const confined = [
   ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024'],
 ];
 
-/** Builds a Dockerfile without a registry. Its base images are built from the local Debian and Node. */
-export async function buildImage(dockerfile: string, bases: readonly string[], tag: string, cwd: string) {
-  for (const base of bases) await assemble(base);
+/**
+ * Builds a Dockerfile without a registry. Its base images are built from the local Debian and Node, so the build uses a copy
+ * without their digests.
+ */
+export async function buildImage(
+  dockerfile: string,
+  args: Readonly<Record<string, string>>,
+  tag: string,
+  cwd: string,
+) {
+  const text = readFileSync(join(cwd, dockerfile), 'utf8').replaceAll(/(?<=^FROM \S+)@sha256:\w+/gm, '');
+  const copy = join(mkdtempSync(join(tmpdir(), 'intake-dockerfile-')), 'Dockerfile');
+  writeFileSync(copy, text);
+  for (const base of new Set([...text.matchAll(/^FROM (\S+)/gm)].map(([, name = '']) => name)))
+    await assemble(base);
   const { stdout } = await run('npm', ['config', 'get', 'cache'], { cwd });
   const cache = stdout.trim();
   mkdirSync(cache, { recursive: true });
   const how = ['--layers', '--isolation', 'chroot', '--network', 'host', '--pull-never'];
   // The OCI format does not support health checks.
   const format = ['--format', 'docker', '--volume', `${cache}:/root/.npm`];
-  await run('buildah', [...store, 'bud', ...how, ...format, '-f', dockerfile, '-t', tag, '.'], {
+  const given = Object.entries(args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
+  await run('buildah', [...store, 'bud', ...how, ...format, ...given, '-f', copy, '-t', tag, '.'], {
     cwd,
     maxBuffer: 1e8,
   });
+  rmSync(dirname(copy), { recursive: true });
   // Remove unused layers from earlier builds.
   await podman('image', 'prune', '--force', '--filter', 'until=168h');
 }

@@ -5,6 +5,7 @@ import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/loc
 import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { servingLogin } from './database.ts';
+import { disposable } from './disposable.ts';
 import { queryDatabase } from './query-database.ts';
 
 /** A separate PostgreSQL server that counts statements, including BEGIN and COMMIT (pg_stat_statements). */
@@ -22,7 +23,7 @@ export async function startCountingPostgres(): Promise<CountingPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'intake-count-'));
   chmodSync(folder, 0o755);
   const postgres = await startLocalPostgres(folder, embeddedBinaries(), {
-    fsync: 'off',
+    ...disposable,
     shared_preload_libraries: 'pg_stat_statements',
   });
   const url = postgres.url('postgres');

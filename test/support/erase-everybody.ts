@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { expect, vi } from 'vitest';
-import { collectForAll } from '../../src/access/collect.ts';
-import { sweepErasures, sweepStep } from '../../src/erasure/sweep/sweep.ts';
+import { rewriting } from '../../src/erasure/sweep/rewrite-user-ids.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
+import { runJobs } from '../../src/jobs/run-jobs.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import type { Api } from './api.ts';
 import { erasureKey } from './app.ts';
+import { collectForAll, settleAll, sweepErasures, sweepStep } from './jobs.ts';
 import { newShop, newTransaction } from './new-records.ts';
 
 /** Erases people with data of every type, so that the service sends every erasure statement. */
@@ -17,9 +18,10 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
   await api.upload('shops', [shop]);
   for (const mode of ['anonymise', 'delete']) {
     const { customer_id, user_id } = await newPerson(api, shop.shop_id, owner);
+    const sent = { customer_ids: [customer_id], user_ids: [user_id], mode };
     await indexPartitions(pool);
     await accessEverybody(api, pool, owner, { customer_ids: [customer_id] });
-    const sent = { customer_ids: [customer_id], user_ids: [user_id], mode };
+    expect((await api.post('/v1/erasures?dry_run=true', sent)).body).toMatchObject({ complete: true });
     const { status, body } = await api.post('/v1/erasures', sent);
     expect(status).toBe(202);
     const path = `/v1/erasures/${body.erasure_id}`;
@@ -31,6 +33,10 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
       },
       { timeout: 30_000 },
     );
+    await settleAndFail(pool, owner, rows[0]?.id as string);
+    await owner.query('update tenants set user_ids_rewritten = false');
+    expect((await api.get(`/user-interactions?user_id=${user_id}`)).status).toBe(200);
+    await rewriteEverybody(pool, owner);
     for (const [method, of] of [
       ['GET', ''],
       ['GET', '/certificate'],
@@ -46,10 +52,34 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
   await owner.query(`update erasures set swept_at = now() - interval '60 days' where state = 'swept'`);
 }
 
-/** Collects a person's data twice. One copy has expired, and the other will be erased. */
+/** Settles a batch, and runs a job that fails. */
+async function settleAndFail(pool: Pool, owner: pg.Client, organisationId: string): Promise<void> {
+  await owner.query(`insert into unsettled_batches values ($1, 'shops', gen_random_uuid(), '{}', '{}')`, [
+    organisationId,
+  ]);
+  await settleAll(pool);
+  const call = () => Promise.reject(new Error('this job fails'));
+  const failing = {
+    name: 'failing',
+    first: 'fail',
+    find: async () => [organisationId],
+    steps: { fail: { call } },
+  };
+  await expect(runJobs(pool, [failing])).rejects.toThrow('this job fails');
+  await owner.query(`delete from jobs where kind = 'failing'`);
+}
+
+/** Rewrites user ids as an earlier release stored them. */
+async function rewriteEverybody(pool: Pool, owner: pg.Client): Promise<void> {
+  await owner.query('update interactions set user_id = upper(gen_random_uuid()::text)');
+  await owner.query('update tenants set user_ids_rewritten = false');
+  await runJobs(pool, [rewriting]);
+}
+
+/** Collects a person's data three times. One copy has expired, one is cancelled, and one will be erased. */
 async function accessEverybody(api: Api, pool: Pool, owner: pg.Client, sent: object): Promise<void> {
   const suppressions = new Suppressions([erasureKey]);
-  for (const isOld of [true, false]) {
+  for (const end of ['expired', 'cancelled', 'erased']) {
     const { status, body } = await api.post('/v1/access-requests', sent);
     expect(status).toBe(202);
     await vi.waitFor(
@@ -61,7 +91,11 @@ async function accessEverybody(api: Api, pool: Pool, owner: pg.Client, sent: obj
     );
     expect((await api.get(`/v1/access-requests/${body.access_request_id}/records`)).body).not.toBe('');
     expect((await api.get(`/v1/access-requests?limit=1&cursor=${body.access_request_id}`)).status).toBe(200);
-    if (isOld)
+    if (end === 'cancelled') {
+      const path = `/v1/access-requests/${body.access_request_id}`;
+      expect((await api.send(path, { method: 'DELETE' })).status).toBe(200);
+    }
+    if (end === 'expired')
       await owner.query(
         `update access_requests set done_at = now() - interval '8 days' where state = 'done'`,
       );
@@ -91,13 +125,19 @@ async function newPerson(api: Api, shop_id: string, owner: pg.Client) {
   };
   await api.post('/user-interactions', interaction, keyed);
   await api.post('/user-interactions', { ...interaction, student_id: undefined });
-  // Add an interaction on a past day.
+  // Another student uses the same device, and keeps these interactions without its user.
+  const other = randomUUID();
+  await api.upload('customers', [{ customer_id: other, user_id: randomUUID(), region: 'GB' }]);
+  const shared = { ...interaction, student_id: other, user_id };
+  await api.post('/user-interactions', shared);
+  await api.post('/user-interactions/batch', { records: [{ ...shared, platform: 'TV' }] });
+  // Add an interaction of each on a past day.
   await owner.query(
     `insert into interactions
      select organisation_id, uuid_floor(now() - interval '2 days' + random() * interval '1 hour'), interaction_type, user_id, student_id,
        item_type, item_id, city, country, platform, event_timestamp, source, recommendation_id, event_time
-     from interactions where student_id = $1 limit 1`,
-    [customer_id],
+     from interactions where student_id in ($1, $2)`,
+    [customer_id, other],
   );
   return { customer_id, user_id };
 }

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
+import { disposable } from './disposable.ts';
 import { queryDatabase } from './query-database.ts';
 import { runCommand } from './run-command.ts';
 
@@ -22,7 +23,7 @@ export async function startFreezablePostgres(
 ): Promise<FreezablePostgres> {
   const folder = mkdtempSync(join(parent, 'intake-freeze-'));
   chmodSync(folder, 0o755);
-  const postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off', ...settings });
+  const postgres = await startLocalPostgres(folder, embeddedBinaries(), { ...disposable, ...settings });
   const url = postgres.url('postgres');
   await runCommand(['migrate'], { DATABASE_URL: url });
   const { password } = new URL(url);

@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { missingTools } from '../../scripts/tools.ts';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
 import { distributionSteps } from '../../src/operator/distribute.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { citusNodes, createCitusTemplate, dropCitusDatabase } from './citus.ts';
 import { servingLogin } from './database.ts';
+import { disposable } from './disposable.ts';
 import { startPgBouncer } from './pgbouncer.ts';
 import { startRunHost } from './run-host.ts';
 
@@ -33,12 +35,19 @@ const binaries: Record<string, () => string> = {
 };
 
 export default async function setup(project: TestProject) {
+  if (process.env.CI) requireTools();
   const stopDatabase = await useDatabase(project);
   const host = await startRunHost();
   project.provide('runHostUrl', host.url);
   return async () => {
     await stopDatabase(await host.stop());
   };
+}
+
+/** Fails before the first test if something is missing without which tests would be skipped. */
+function requireTools(): void {
+  const missing = missingTools();
+  if (missing.length > 0) throw new Error(`missing: ${missing.join(', ')}; run .ci/install`);
 }
 
 /** Starts one cluster for the whole run, with a migrated database that every test file clones. */
@@ -53,7 +62,7 @@ async function useDatabase(project: TestProject): Promise<(used: readonly string
   if (!found) throw new Error(`TEST_POSTGRES must be ${Object.keys(binaries).join(' or ')}, not ${version}`);
   const folder = mkdtempSync(join(tmpdir(), 'intake-test-'));
   chmodSync(folder, 0o755);
-  const postgres = await startLocalPostgres(folder, found(), { max_connections: '300', fsync: 'off' });
+  const postgres = await startLocalPostgres(folder, found(), { max_connections: '300', ...disposable });
   const client = new pg.Client({ connectionString: postgres.url('postgres') });
   await client.connect();
   const { rows } = await client.query<{ server_version: string }>('show server_version');

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import { numberAllChanges } from '../../src/changes/change-log.ts';
 import { numberForAll } from '../../src/changes/change-retention.ts';
-import { sweepErasures } from '../../src/erasure/sweep/sweep.ts';
 import { organisationsWaiting } from '../../src/lake/lake-progress.ts';
 import type { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { changeOrganisation } from '../../src/operator/audited-actions.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { erasureKey, type TestApp } from './app.ts';
+import { sweepErasures } from './jobs.ts';
 import { newShop } from './new-records.ts';
 import { newInteractions } from './written-lake.ts';
 

@@ -29,6 +29,23 @@ export async function tracesInFolder(folder: string, texts: readonly string[]): 
   return found;
 }
 
+/** Returns the contents of every file in a local folder, each followed by its decompressed parts. */
+export async function* bytesInFolder(folder: string): AsyncGenerator<{ path: string; parts: Buffer[] }> {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const bytes = readFileSync(path);
+    const parts: Buffer[] = [bytes];
+    for await (const frame of framesIn(bytes)) parts.push(frame);
+    yield { path, parts };
+  }
+}
+
+async function* framesIn(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = bytes.indexOf(zstdMagic); at >= 0; at = bytes.indexOf(zstdMagic, at + 1))
+    yield await firstFrame(bytes.subarray(at));
+}
+
 /** Searches the raw bytes, which include the statistics, and the compressed parts: pages and dictionaries. */
 async function hasTrace(bytes: Buffer, texts: readonly string[]): Promise<boolean> {
   const wanted = texts.flatMap((text) => {
@@ -37,8 +54,7 @@ async function hasTrace(bytes: Buffer, texts: readonly string[]): Promise<boolea
   });
   const has = (part: Buffer) => wanted.some((one) => part.includes(one));
   if (has(bytes)) return true;
-  for (let at = bytes.indexOf(zstdMagic); at >= 0; at = bytes.indexOf(zstdMagic, at + 1))
-    if (has(await firstFrame(bytes.subarray(at)))) return true;
+  for await (const frame of framesIn(bytes)) if (has(frame)) return true;
   return false;
 }
 

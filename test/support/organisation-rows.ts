@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Pool } from '../../src/postgres/pool.ts';
+import { fingerprintOf } from '../../src/suppression/suppression-key.ts';
+import { erasureKey } from './app.ts';
 import { fillTable } from './filled-tables.ts';
 
 /** Tables with one or a few rows per organisation, whose columns must be consistent with each other. */
@@ -10,6 +12,8 @@ const single: Readonly<Record<string, string>> = {
   retention_progress: `insert into retention_progress (organisation_id, type, expired_below, waiting_since)
     values ($1, 'interactions', '00000000-0000-0000-0000-000000000001', '2026-03-14T09:26:53Z')`,
   lake_progress: `insert into lake_progress (organisation_id, number, epoch, as_of) values ($1, 5, '00000000', now()) on conflict do nothing`,
+  // With any other key, the processes under test would not be ready.
+  erasure_keys: `insert into erasure_keys values ($1, '\\x${fingerprintOf(erasureKey).toString('hex')}') on conflict do nothing`,
   record_counts: `insert into record_counts (organisation_id, type, records) values ($1, 'tags', 5), ($1, 'shops', 7) on conflict do nothing`,
 };
 

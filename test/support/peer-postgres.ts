@@ -31,7 +31,18 @@ export async function startPeerPostgres(): Promise<PeerPostgres> {
   execFileSync(join(programs, 'initdb'), ['-D', data, '-E', 'UTF8', ...auth], { ...account, stdio: 'pipe' });
   const port = await freePort();
   const socket = join(folder, 'socket');
-  const flags = ['-D', data, '-p', String(port), '-k', socket, '-c', 'fsync=off'];
+  const flags = [
+    '-D',
+    data,
+    '-p',
+    String(port),
+    '-k',
+    socket,
+    '-c',
+    'fsync=off',
+    '-c',
+    'intake.accepted_settings=fsync=off',
+  ];
   const server = spawn(join(programs, 'postgres'), flags, { ...account, stdio: 'ignore' });
   const ended = once(server, 'exit');
   const stop = async () => {

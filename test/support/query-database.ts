@@ -27,7 +27,7 @@ async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> 
   const tables = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and pg_relation_size(c.oid) > 0
-       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|unsettled_batches|interaction_partitions|leases|api_keys|change_counters|report_[a-z]+)(_[0-9]+)?$'
+       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|unsettled_batches|jobs|interaction_partitions|leases|api_keys|change_counters|report_[a-z]+)(_[0-9]+)?$'
        ${isCitus ? 'and not exists (select from pg_dist_partition where logicalrelid = c.oid)' : ''}
      order by 1`,
   );

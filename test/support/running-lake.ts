@@ -22,12 +22,17 @@ export function lakeFolder(): { readonly url: string; readonly path: string; rem
 }
 
 /** Starts the built `intake-server lake`, which writes new rows after a second. */
-export async function startLakeProcess(databaseUrl: string, lakeUrl: string) {
+export async function startLakeProcess(
+  databaseUrl: string,
+  lakeUrl: string,
+  settings: Record<string, string> = {},
+) {
   const env = {
     ...process.env,
     DATABASE_URL: servingUrl(databaseUrl),
     LAKE_URL: lakeUrl,
     LAKE_DELAY_SECONDS: '1',
+    ...settings,
   };
   const lake = spawn(process.execPath, [main, 'lake'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const log: string[] = [];

@@ -4,9 +4,8 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { installPythonTools } from '../../scripts/install-once.ts';
+import { needTool } from '../../scripts/tools.ts';
 import { freePort } from './free-port.ts';
 
 /**
@@ -34,10 +33,9 @@ const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', 
 /** Starts Moto, an S3 server for tests. */
 export async function startS3(): Promise<S3Server> {
   Object.assign(process.env, credentials);
-  const requirements = fileURLToPath(new URL('s3-requirements.txt', import.meta.url));
-  const programs = await installPythonTools('moto', requirements);
+  const program = join(needTool('moto'), 'moto_server');
   const port = await freePort();
-  const server = spawn(join(programs, 'moto_server'), ['-H', '127.0.0.1', '-p', String(port)], {
+  const server = spawn(program, ['-H', '127.0.0.1', '-p', String(port)], {
     stdio: 'ignore',
   });
   const direct = `http://127.0.0.1:${port}`;
@@ -53,6 +51,9 @@ export async function startS3(): Promise<S3Server> {
 
   let decide: (method: string, path: string) => Fault = () => undefined;
   const requests: string[] = [];
+  // Moto checks that a file does not exist and creates it later, so it could create a file twice. S3 does both in one step.
+  // Requests that create a file therefore reach Moto one at a time.
+  let creating: Promise<unknown> = Promise.resolve();
   const proxy = createServer((incoming, outgoing) => {
     const { method = '', url = '' } = incoming;
     const fault = decide(method, url);
@@ -62,7 +63,9 @@ export async function startS3(): Promise<S3Server> {
     if (fault === 'no access') return void outgoing.writeHead(403).end();
     if (fault === 'server error') return void outgoing.writeHead(500).end();
     requests.push(`${method} ${url}`);
-    forward(port, incoming, outgoing, fault === 'lost answer');
+    const send = () => forward(port, incoming, outgoing, fault === 'lost answer');
+    if (incoming.headers['if-none-match'] === undefined) void send();
+    else creating = creating.then(send);
   });
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
@@ -83,9 +86,18 @@ export async function startS3(): Promise<S3Server> {
   };
 }
 
-/** Forwards a request. To lose the response, it closes the connection once the server has responded. */
-function forward(port: number, incoming: IncomingMessage, outgoing: ServerResponse, isLost: boolean): void {
+/**
+ * Forwards a request, and waits for its end. To lose the response, it closes the connection once the server has responded.
+ */
+async function forward(
+  port: number,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  isLost: boolean,
+): Promise<void> {
   const { method, url, headers } = incoming;
+  const isCutOff = () => incoming.destroyed && !incoming.complete;
+  if (isCutOff()) return;
   const onward = request({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
     if (isLost) {
       answer.resume().on('end', () => incoming.socket.destroy());
@@ -95,7 +107,9 @@ function forward(port: number, incoming: IncomingMessage, outgoing: ServerRespon
     answer.pipe(outgoing);
   });
   onward.on('error', () => incoming.socket.destroy());
+  incoming.on('close', () => isCutOff() && onward.destroy());
   incoming.pipe(onward);
+  await new Promise((resolve) => onward.once('close', resolve));
 }
 
 async function untilAnswering(url: string): Promise<void> {

@@ -5,8 +5,9 @@ import { newTag } from './new-records.ts';
 export interface Served {
   /** The number of requests by response status, where 0 means that there was no response. */
   readonly statuses: Readonly<Record<number, number>>;
-  /** The duration of the slowest response, and the 99th percentile of the durations. */
+  /** The duration of the slowest response, and the median and the 99th percentile of the durations. */
   readonly slowestMs: number;
+  readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
@@ -34,7 +35,8 @@ export function startSteadyClient(url: string, key: string, pauseMs = 5): { stop
       await work;
       const sorted = durations.toSorted((one, other) => one - other);
       const p99Ms = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
-      return { statuses, slowestMs: sorted.at(-1) ?? 0, p99Ms };
+      const p50Ms = sorted[sorted.length >> 1] ?? 0;
+      return { statuses, slowestMs: sorted.at(-1) ?? 0, p50Ms, p99Ms };
     },
   };
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { nearest } from '../parsing/columns/nearest.ts';
 import { commands } from './commands.ts';
 import { explain } from './explain.ts';
 import { type Command, UsageError } from './options/command.ts';
-import { print, printData, sayError } from './terminal/terminal.ts';
+import { handleOutputErrors, print, printData, sayError } from './terminal/terminal.ts';
 
 // By default, V8 grows the heap before it collects garbage, and an upload uses 300 MB. With these flags it uses 170 MB.
 setFlagsFromString('--semi-space-growth-factor=1');
@@ -34,7 +34,9 @@ async function main([name, ...args]: string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (name === '--version') {
-    await print(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version);
+    const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+    const commit = existsSync(new URL('../commit', import.meta.url)) ? read('../commit') : '';
+    await print(JSON.parse(read('../../package.json')).version + (commit && `+${commit}`));
     return 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
@@ -71,10 +73,7 @@ function meant(typed: string, known: readonly string[], before: string): string 
   return found === undefined ? '' : ` Did you mean ${before}${found}?`;
 }
 
-// It is not an error if the program that reads the output, such as `head`, closes the pipe early.
-process.stdout.on('error', (error: NodeJS.ErrnoException) =>
-  process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 2),
-);
+handleOutputErrors();
 
 try {
   process.exitCode = await main(process.argv.slice(2));

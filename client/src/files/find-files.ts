@@ -71,7 +71,7 @@ async function statOf(path: string) {
 }
 
 /** Matches files without data to upload: hidden files, journals, the mapping, and what would have failed in a dry run. */
-const noData = /^\.|\.journal$|^mapping\.json$|\.dry-run\.failed\.(ndjson|csv)$/;
+const noData = /^\.|\.journal(\.new)?$|^mapping\.json$|\.dry-run\.failed\.(ndjson|csv)$/;
 const failedRecords = /\.failed\.(ndjson|csv)$/;
 
 async function filesIn(folder: string, skipped: string[]): Promise<string[]> {

@@ -1020,7 +1020,7 @@ export interface paths {
         };
         /**
          * Get the tables of the lake
-         * @description Returns each table with its newest version. `following`: everything stored before `as_of` is in it; `copying`: data that was stored before the lake was switched on is still being copied; `off`: the organisation has no lake, and `notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.
+         * @description Returns each table with its newest version. `following`: everything stored before `as_of` is in it; `copying`: data from the database is still being copied, and the tables are incomplete; `off`: the organisation has no lake, and `notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.
          *
          *     Needs the permission `data:read`.
          */
@@ -1094,7 +1094,7 @@ export interface paths {
         put?: never;
         /**
          * Erase people
-         * @description Erases up to 5,000 people: customers by `customer_ids`, and people known from interactions alone by `user_ids`. When the answer arrives, nobody can read their data, and records that refer to them are refused with the code `erased`. With `anonymise`, transactions and interactions are kept without the person; with `delete`, they are deleted too. Customers and favourites are always deleted. A user who was seen together with a customer is erased as well.
+         * @description Erases up to 5,000 people: customers by `customer_ids`, and people known from interactions alone by `user_ids`. When the answer arrives, nobody can read their data, and records that refer to them are refused with the code `erased`. With `anonymise`, transactions and interactions are kept without the person; with `delete`, they are deleted too. Customers and favourites are always deleted. A customer and its `user_id` are one person, and so are customers with the same `user_id`. An interaction belongs to its `student_id`, or to its `user_id` if it has no `student_id`; interactions of other students only lose an erased `user_id`.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1161,7 +1161,7 @@ export interface paths {
         post?: never;
         /**
          * Lift the suppression of erased people
-         * @description Accepts records of the people of an erasure again. Erased data stays erased. The erasure must be swept, and `lake` must not be `pending`.
+         * @description Accepts records of the people of an erasure again, unless another erasure covers them. Erased data stays erased. The erasure must be swept, and `lake` must not be `pending`.
          *
          *     Needs the permission `data:erase`.
          */
@@ -1235,7 +1235,13 @@ export interface paths {
         get: operations["get-access-request"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Cancel an access request
+         * @description Stops collecting, and deletes what was collected. The request stays in the list as `cancelled`. An expired request is returned unchanged.
+         *
+         *     Needs the permission `data:access`.
+         */
+        delete: operations["cancel-access-request"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1292,7 +1298,7 @@ export interface paths {
         };
         /**
          * Can it serve?
-         * @description Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old.
+         * @description Returns 200 if the database can be reached, has a schema that this version works with, writes succeed and survive a crash, and the process has every erasure key that is in use and a clock that agrees with the database's. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old, or a few seconds for clock, settings and erasure keys.
          */
         get: operations["health-ready"];
         put?: never;
@@ -2297,7 +2303,7 @@ export interface components {
         NewInteraction: {
             /** @enum {string} */
             interaction_type: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
-            /** @description pseudonymous user identifier */
+            /** @description pseudonymous user identifier; a UUID is stored in lower case */
             user_id?: string | null;
             /**
              * Format: uuid
@@ -2341,7 +2347,7 @@ export interface components {
             interaction_id: string;
             /** @enum {string} */
             interaction_type: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
-            /** @description pseudonymous user identifier */
+            /** @description pseudonymous user identifier; a UUID is stored in lower case */
             user_id: string | null;
             /**
              * Format: uuid
@@ -2560,6 +2566,24 @@ export interface components {
             /** @description customers that are not stored */
             unknown_customer_ids: string[];
         };
+        CountedErasure: {
+            /** @description always true */
+            dry_run: boolean;
+            /** @enum {string} */
+            mode: "anonymise" | "delete";
+            /** @description how many ids were sent */
+            people: number;
+            /** @description how many customers of them are stored */
+            known: number;
+            /** @description customers that are not stored */
+            unknown_customer_ids: string[];
+            /** @description how many rows of each table would be changed or deleted; `interactions_unlinked` are interactions of other students that would lose their `user_id` */
+            rows: {
+                [key: string]: number;
+            };
+            /** @description false if counting took too long; then there are at least as many rows */
+            complete: boolean;
+        };
         ErasurePage: {
             erasures: components["schemas"]["Erasure"][];
             /** @description null on the last page */
@@ -2569,7 +2593,7 @@ export interface components {
             /** Format: uuid */
             access_request_id: string;
             /** @enum {string} */
-            state: "pending" | "running" | "done" | "expired";
+            state: "pending" | "running" | "done" | "expired" | "cancelled";
             /** Format: date-time */
             requested: string;
             key_id: string;
@@ -2883,7 +2907,7 @@ export interface components {
              * @description for programs; the list of errors explains what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "lake_table_not_found" | "lake_file_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "lake_off" | "organisation_deleted" | "lake_version_gone" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "range_not_satisfiable" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "lake_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down" | "lake_unavailable";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "access_request_cancelled" | "lake_table_not_found" | "lake_file_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "too_many_erasures" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "lake_off" | "organisation_deleted" | "lake_version_gone" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "range_not_satisfiable" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "lake_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down" | "clock_differs" | "database_unsafe" | "out_of_descriptors" | "erasure_key_missing" | "lake_unavailable";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -3027,7 +3051,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service is not available at the moment; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`, `lake_unavailable`. */
+        /** @description The service is not available at the moment; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`, `clock_differs`, `database_unsafe`, `out_of_descriptors`, `erasure_key_missing`, `lake_unavailable`. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6222,7 +6246,13 @@ export interface operations {
     };
     "erase-people": {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description count what would be erased; nothing is stored
+                 * @example true
+                 */
+                dry_run?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6241,6 +6271,18 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The answer to a dry run: how many rows would be changed or deleted. Rejections, receipts and Idempotency-Keys are not counted. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountedErasure"];
+                };
+            };
             /** @description The erasure, and which of the customers are not stored. Follow it with its `erasure_id`. */
             202: {
                 headers: {
@@ -6257,6 +6299,18 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            /** @description Too many ids are being erased. Wait for `Retry-After`. Code: `too_many_erasures`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -6351,7 +6405,19 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            /** @description This process lacks a key that ids of erased people were hashed with. Code: `erasure_key_missing`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     "lift-suppression": {
@@ -6561,6 +6627,45 @@ export interface operations {
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
             410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "cancel-access-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the access request */
+                access_request_id: components["parameters"]["AccessRequestId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The access request. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];

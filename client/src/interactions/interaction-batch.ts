@@ -1,6 +1,7 @@
-import { IntakeError, isAccepted, isObject, unexpected } from '../errors.ts';
+import { IntakeError, isAccepted, isObject, unknownOutcome } from '../errors.ts';
 import type { components } from '../generated/api.ts';
 import { interactionFields } from '../generated/resources.ts';
+import { isUploadAnswer } from '../uploading/send-cuts.ts';
 
 export type NewInteraction = components['schemas']['NewInteraction'];
 export type Interaction = components['schemas']['Interaction'];
@@ -17,10 +18,7 @@ export type RecordedInteraction = Omit<Interaction, 'interaction_id' | 'created'
 /** Interactions that are sent together, with the same Idempotency-Key in every attempt. */
 export interface Batch {
   readonly key: string;
-  /**
-   * The JSON of each interaction. A single interaction is sent to a different path, for which the service keeps separate
-   * Idempotency-Keys.
-   */
+  /** The JSON of each interaction. */
   readonly parts: readonly string[];
   /** The total size of the parts in bytes. */
   readonly bytes: number;
@@ -28,6 +26,8 @@ export interface Batch {
   readonly cutMs: number;
   /** The functions that settle each interaction's promise. Empty if the batch is from an earlier page. */
   readonly settlers: readonly Settler[];
+  /** Whether an earlier page may have sent it. */
+  readonly isSentBefore?: boolean;
 }
 
 export interface Settler {
@@ -35,23 +35,41 @@ export interface Settler {
   reject(error: unknown): void;
 }
 
-export function pathOf({ parts }: Batch): string {
-  return parts.length === 1 ? '/user-interactions' : '/user-interactions/batch';
+/**
+ * A single interaction is sent to a different path, for which the service keeps separate Idempotency-Keys. Therefore, the key
+ * shows which path is used, and a batch stays a batch when it is split.
+ */
+const batchPrefix = 'batch-';
+
+export function newKey(count: number): string {
+  return (count > 1 ? batchPrefix : '') + crypto.randomUUID();
 }
 
-export function bodyOf({ parts }: Batch): string {
-  return parts.length === 1 ? (parts[0] as string) : `{"records":[${parts.join(',')}]}`;
+export function isSingle({ key, parts }: Batch): boolean {
+  return parts.length === 1 && !key.startsWith(batchPrefix);
 }
 
-/** Splits a batch for a service with lower limits. The halves get new keys, because a key is valid for one body only. */
+export function pathOf(batch: Batch): string {
+  return isSingle(batch) ? '/user-interactions' : '/user-interactions/batch';
+}
+
+export function bodyOf(batch: Batch): string {
+  return isSingle(batch) ? (batch.parts[0] as string) : `{"records":[${batch.parts.join(',')}]}`;
+}
+
+/**
+ * Splits a batch for a service with lower limits. The first half keeps the key: if a duplicate of the whole batch is still
+ * under way, the service refuses it.
+ */
 export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch, Batch] {
   const half = Math.ceil(parts.length / 2);
   const first = parts.slice(0, half);
   const firstBytes = Math.round((bytes * first.length) / parts.length);
+  const { base, offset } = placeOf(key);
   return [
-    { key: `${key}a`, parts: first, bytes: firstBytes, cutMs, settlers: settlers.slice(0, half) },
+    { key, parts: first, bytes: firstBytes, cutMs, settlers: settlers.slice(0, half) },
     {
-      key: `${key}b`,
+      key: `${base}.${offset + half}`,
       parts: parts.slice(half),
       bytes: bytes - firstBytes,
       cutMs,
@@ -60,34 +78,55 @@ export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch,
   ];
 }
 
-/** Settles each interaction's promise with that interaction's result. */
-export function settle({ parts, settlers }: Batch, answer: unknown): void {
-  if (isAccepted(answer)) {
-    settleAccepted(parts, settlers, answer);
-    return;
-  }
-  if (parts.length === 1) {
-    settleOne(settlers[0], answer);
-    return;
-  }
-  const data = dataOf(answer, parts.length);
-  if (data === undefined) {
-    const error = unexpected('The answer to the batch of interactions has an unexpected form');
-    for (const { reject } of settlers) reject(error);
-    return;
-  }
-  for (const [index, { resolve, reject }] of settlers.entries()) {
-    const id = data.ids[index];
-    const failures = data.failures.get(index);
-    if (failures) reject(failure(failures, data.status, data.requestId, rejected));
-    else if (typeof id === 'string') resolve(interactionOf(parts[index] as string, id));
-    else reject(unexpected('The answer has no id for an interaction'));
-  }
+/**
+ * Returns whether a batch is a later part of the batch from which the other one was split. It may be sent only when the other
+ * one is stored, because until then a duplicate of the whole batch could be stored instead.
+ */
+export function isAfter(later: Batch, { key }: Batch): boolean {
+  const one = placeOf(key);
+  const other = placeOf(later.key);
+  return one.base === other.base && one.offset < other.offset;
 }
 
-function settleOne(settler: Settler | undefined, answer: unknown): void {
-  if (isObject(answer) && typeof answer.interaction_id === 'string') settler?.resolve(answer as Interaction);
-  else settler?.reject(unexpected('The answer to the interaction has an unexpected form'));
+function placeOf(key: string) {
+  const [base, offset = '0'] = key.split('.');
+  return { base, offset: Number(offset) };
+}
+
+/** Returns whether a response has a result for each of the batch's interactions. */
+export function isAnswerTo(batch: Batch, answer: unknown): boolean {
+  const { parts } = batch;
+  if (isAccepted(answer)) {
+    const failed = new Set(answer.errors.map(({ index }) => index));
+    return answer.accepted + failed.size === parts.length;
+  }
+  if (isSingle(batch)) return isObject(answer) && typeof answer.interaction_id === 'string';
+  const data = isUploadAnswer(answer, parts.length) ? dataOf(answer, parts.length) : undefined;
+  return (
+    data !== undefined && parts.every((_, at) => data.failures.has(at) || typeof data.ids[at] === 'string')
+  );
+}
+
+/** Settles each interaction's promise with that interaction's result. The answer is one for which `isAnswerTo` is true. */
+export function settle(batch: Batch, answer: unknown, isUnknown: boolean): void {
+  const { parts, settlers, key } = batch;
+  if (isAccepted(answer)) settleAccepted(parts, settlers, answer);
+  else if (isSingle(batch)) settlers[0]?.resolve(answer as Interaction);
+  else {
+    const data = dataOf(answer, parts.length);
+    for (const [index, { resolve, reject }] of settlers.entries()) {
+      const failures = data?.failures.get(index);
+      if (!data || !failures) resolve(interactionOf(parts[index] as string, data?.ids[index] ?? null));
+      else {
+        const isOpen = isUnknown || failures.some(({ code }) => code === 'outcome_unknown');
+        reject(
+          data.status === 500 && isOpen
+            ? unknownOutcome(failure(failures, 'unknown', data.requestId, ''), [key])
+            : failure(failures, data.status, data.requestId, rejected),
+        );
+      }
+    }
+  }
 }
 
 /** Settles the promises when the response is for a browser key. */
@@ -146,16 +185,19 @@ const rejected = 'It is kept as a rejection, which can be replayed or discarded.
 /** Creates the error for one interaction in a batch, as if that interaction had been sent alone. */
 function failure(
   failures: readonly Failure[],
-  status: 400 | 500,
+  status: 400 | 500 | 'unknown',
   requestId: string | null,
   remedy: string,
 ): IntakeError {
   const details = failures.map(({ field, code, message }) => ({ field: field ?? 'body', code, message }));
   const reasons = failures.map(({ field, message }) => (field === null ? message : `${field} ${message}`));
   const [code, advice] =
-    status === 500 ? (['internal', 'Record it again.'] as const) : (['invalid_request', remedy] as const);
-  const message = `The interaction was not stored: ${reasons.join('; ')}. ${advice}`;
-  return new IntakeError(code, message, status, requestId, {
+    status === 400 ? (['invalid_request', remedy] as const) : (['internal', 'Record it again.'] as const);
+  const message =
+    status === 'unknown'
+      ? `The service had a problem: ${reasons.join('; ')}.`
+      : `The interaction was not stored: ${reasons.join('; ')}. ${advice}`;
+  return new IntakeError(code, message, status === 400 ? 400 : 500, requestId, {
     details: details as components['schemas']['ErrorDetail'][],
   });
 }

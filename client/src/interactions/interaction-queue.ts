@@ -1,11 +1,14 @@
 import type { Connection } from '../connection.ts';
-import { IntakeError, isTooLarge } from '../errors.ts';
+import { IntakeError, isTooLarge, mustSplit } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
   type Batch,
   bodyOf,
   halvesOf,
+  isAfter,
+  isAnswerTo,
   type NewInteraction,
+  newKey,
   pathOf,
   type RecordedInteraction,
   type Settler,
@@ -150,7 +153,7 @@ export class InteractionQueue {
       for (let batch = this.#cut(); batch; batch = this.#cut()) this.#batches.push(batch);
     }
     while (this.#underWay.size === 0 || this.#isLeaving) {
-      const batch = this.#batches.find((one) => !this.#underWay.has(one)) ?? this.#cut();
+      const batch = this.#batches.find((one) => this.#isReady(one)) ?? this.#cut();
       if (batch === undefined) break;
       const bytes = [...this.#underWay].reduce((sum, one) => sum + one.bytes, batch.bytes);
       if (this.#underWay.size > 0 && bytes > limits.keepaliveBytesMax) break;
@@ -162,6 +165,10 @@ export class InteractionQueue {
     // answered anyway.
     for (const batch of this.#batches) if (!this.#underWay.has(batch)) this.#kept?.keep(batch);
     for (const batch of this.#underWay) this.#kept?.keep(batch);
+  }
+
+  #isReady(batch: Batch): boolean {
+    return !this.#underWay.has(batch) && !this.#batches.some((one) => isAfter(batch, one));
   }
 
   /** Takes as many waiting interactions as fit into one request, and makes a batch of them. */
@@ -179,13 +186,13 @@ export class InteractionQueue {
     const settlers = this.#waiting.splice(0, count);
     this.#admitted -= count;
     const parts = settlers.map(({ part }) => part as string);
-    return { key: crypto.randomUUID(), parts, bytes, cutMs: Date.now(), settlers };
+    return { key: newKey(count), parts, bytes, cutMs: Date.now(), settlers };
   }
 
   async #send(batch: Batch): Promise<void> {
     this.#underWay.add(batch);
     try {
-      const answer = await this.#connection.request({
+      const { body, isUnknown = false } = await this.#connection.exchange({
         method: 'POST',
         path: pathOf(batch),
         body: bodyOf(batch),
@@ -193,17 +200,27 @@ export class InteractionQueue {
         headers: { 'idempotency-key': batch.key },
         keepalive: this.#page !== undefined,
         urgent: this.#isLeaving,
+        isSentBefore: batch.isSentBefore,
+        isAnswer: (answer) => isAnswerTo(batch, answer),
+        resendUntilMs: batch.isSentBefore ? batch.cutMs + limits.keptForMs : undefined,
       });
-      settle(batch, answer);
+      settle(batch, body, isUnknown);
       this.#replace(batch);
       this.#kept?.forget(batch);
     } catch (error) {
-      const isSplit = isTooLarge(error) && batch.parts.length > 1;
-      if (!isSplit) for (const { reject } of batch.settlers) reject(error);
-      this.#replace(batch, ...(isSplit ? halvesOf(batch) : []));
-      // No caller is waiting for a batch from an earlier page. Keep such a batch for the next page unless a retry cannot
-      // succeed.
-      if (batch.settlers.length > 0 || isSplit || isFinal(error)) this.#kept?.forget(batch);
+      const isSplit = mustSplit(error) && batch.parts.length > 1;
+      const failed = isSplit ? [] : [batch, ...this.#batches.filter((one) => isAfter(one, batch))];
+      if (isSplit) {
+        this.#replace(batch, ...halvesOf(batch));
+        this.#kept?.forget(batch);
+      }
+      for (const one of failed) {
+        for (const { reject } of one.settlers) reject(error);
+        this.#replace(one);
+        // No caller is waiting for a batch from an earlier page. Keep such a batch for the next page unless a retry cannot
+        // succeed.
+        if (one.settlers.length > 0 || isFinal(error)) this.#kept?.forget(one);
+      }
     }
     this.#underWay.delete(batch);
     this.#next();
@@ -226,7 +243,7 @@ export class InteractionQueue {
 
 const encoder = new TextEncoder();
 
-/** Returns whether another attempt with a valid key would get the same response. */
+/** Returns whether another attempt with a valid key would get the same response, even if the limits change. */
 function isFinal(error: unknown): boolean {
-  return error instanceof IntakeError && [400, 413, 422].includes(error.status ?? 0);
+  return error instanceof IntakeError && [400, 413, 422].includes(error.status ?? 0) && !isTooLarge(error);
 }

@@ -35,7 +35,8 @@ export class KeptBatches {
       const key = name.slice(prefix.length);
       if (!(Date.now() - cutMs < limits.keptForMs)) this.#storage.removeItem(name);
       else if (owner === this.#owner && parts.length > 0) {
-        batches.push({ key, parts, bytes: parts.join().length, cutMs, settlers: [] });
+        // The page may have sent the batch after it was kept.
+        batches.push({ key, parts, bytes: parts.join().length, cutMs, settlers: [], isSentBefore: true });
         this.#kept.add(key);
       }
     }

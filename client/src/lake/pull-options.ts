@@ -20,7 +20,7 @@ export interface PulledTable {
   readonly table: string;
   /** The table's version on the server. */
   readonly version: number;
-  /** The table contains everything stored before this time; null while the server's initial copy is in progress. */
+  /** The table contains everything stored before this time; null if unknown. */
   readonly as_of: string | null;
   readonly rows: number;
   readonly bytes: number;

@@ -27,13 +27,14 @@ interface Pull {
 interface ListedTable {
   readonly table: string;
   readonly version: number | null;
+  readonly state: unknown;
   readonly as_of: string | null;
 }
 
 /**
  * Copies the tables to a folder, one after another. For each table, the files are downloaded first, and then the log that
  * lists them is renamed into place. No matter when a pull is interrupted, each table is complete, in either its previous or
- * its new state.
+ * its new state. While the lake is incomplete, nothing is replaced.
  */
 export async function pullLake(
   connection: Connection,
@@ -42,59 +43,108 @@ export async function pullLake(
 ): Promise<PulledTable[]> {
   const disk = openDisk();
   const pull = { connection, disk, signal, onProgress };
-  const tables = await tablesOf(connection, signal);
+  const tables = await completeTables(connection, signal);
   await disk.mkdir(folder, { recursive: true, mode: 0o700 });
   const unlock = await lockFolder(disk, folder);
   try {
+    const remotes: (RemoteTable & Pick<PulledTable, 'as_of'>)[] = [];
+    for (const { table, version, as_of } of tables) {
+      if (version !== null) remotes.push({ ...(await listPatiently(pull, table)), as_of });
+      // A table of a new record type does not exist until it has rows.
+      else if ((await disk.namesIn(`${folder}/${table}/_delta_log`)).length > 0)
+        throw incomplete(`The lake no longer has the table ${table}.`, 'Ask the operator.');
+    }
+    // The lake may have been emptied while its files were listed.
+    await completeTables(connection, signal);
     const pulled: PulledTable[] = [];
-    for (const { table, version, as_of } of tables)
-      if (version !== null) pulled.push({ ...(await pullTable(pull, folder, table)), as_of });
+    for (const { as_of, ...remote } of remotes)
+      pulled.push({ ...(await pullTable(pull, folder, remote)), as_of });
     return pulled;
   } finally {
     await unlock();
   }
 }
 
-async function tablesOf(connection: Connection, signal: AbortSignal | undefined): Promise<ListedTable[]> {
+/** Returns the lake's tables. Throws unless they contain all of the organisation's data. */
+async function completeTables(
+  connection: Connection,
+  signal: AbortSignal | undefined,
+): Promise<ListedTable[]> {
   const answer = await connection.request<{ notice?: unknown }>({ path: '/v1/lake', signal });
   const { notice } = answer;
   if (isObject(notice)) throw new IntakeError(String(notice.code) as ErrorCode, String(notice.message));
-  return listIn<ListedTable & Record<string, unknown>>(answer, 'tables').map((listed) => {
-    const { table, version, as_of } = listed;
+  const tables = listIn<ListedTable & Record<string, unknown>>(answer, 'tables').map((listed) => {
+    const { table, version, state, as_of } = listed;
     const isTime = as_of === null || typeof as_of === 'string';
     if (typeof table !== 'string' || !tableName.test(table) || !isTime)
       throw unexpected('The list of tables has an unexpected form');
-    return { table, version, as_of };
+    return { table, version, state, as_of };
   });
+  if (tables.some(({ state }) => state !== 'following'))
+    throw incomplete('The lake is being copied from the database and is incomplete.', 'Pull again later.');
+  if (tables.every(({ version }) => version === null))
+    throw incomplete('The lake is empty.', 'Ask the operator.');
+  return tables;
+}
+
+function incomplete(what: string, advice: string): IntakeError {
+  return new IntakeError('lake_incomplete', `${what} Your copy was not changed. ${advice}`);
 }
 
 const vanished = new Set<unknown>(['lake_file_not_found', 'lake_version_gone']);
+const hasVanished = (error: unknown) => error instanceof IntakeError && vanished.has(error.code);
+const waitBefore = (restart: number, signal: AbortSignal | undefined) =>
+  wait(Math.min(limits.backoffMaxMs, 1_000 * 2 ** restart), signal);
+
+/** Lists a table's files. If its version is gone before the list is complete, the newest one is listed. */
+async function listPatiently({ connection, signal }: Pull, table: string): Promise<RemoteTable> {
+  for (let restart = 1; ; restart++) {
+    try {
+      return await listTable(connection, table, signal);
+    } catch (error) {
+      if (!hasVanished(error) || restart > limits.pullRestartsMax) throw error;
+    }
+    await waitBefore(restart, signal);
+  }
+}
 
 /**
  * Copies one table. If a file is gone, the copy restarts from the newest version. Files disappear because the service merges
  * them and erases people from them.
  */
-async function pullTable(pull: Pull, folder: string, table: string): Promise<Omit<PulledTable, 'as_of'>> {
+async function pullTable(
+  pull: Pull,
+  folder: string,
+  listed: RemoteTable,
+): Promise<Omit<PulledTable, 'as_of'>> {
+  const { table } = listed;
   const place = `${folder}/${table}`;
   const { disk } = pull;
   for (const one of [place, `${place}/_delta_log`, partsIn(place)]) await disk.ownFolder(one);
   await refuseForeignLog(disk, place);
+  let remote: RemoteTable | undefined = listed;
   let filesDownloaded = 0;
-  for (let restarts = 0; ; ) {
+  for (let restarts = 0; ; remote = undefined) {
     const before = filesDownloaded;
     try {
-      const remote = await listTable(pull.connection, table, pull.signal);
+      remote ??= await listAgain(pull, table);
       await fetchMissing(pull, place, remote, () => void filesDownloaded++);
       await writeLog(disk, place, `${partsIn(place)}/log`, logOf(remote));
       const filesRemoved = await removeOthers(disk, place, remote.files);
       return { ...summaryOf(remote), filesDownloaded, filesRemoved };
     } catch (error) {
-      if (!(error instanceof IntakeError && vanished.has(error.code))) throw error;
+      if (!hasVanished(error)) throw error;
     }
     restarts = filesDownloaded > before ? 0 : restarts + 1;
     if (restarts > limits.pullRestartsMax) throw new IntakeError('lake_file_not_found', changesTooFast);
-    await wait(Math.min(limits.backoffMaxMs, 1_000 * 2 ** restarts), pull.signal);
+    await waitBefore(restarts, pull.signal);
   }
+}
+
+async function listAgain({ connection, signal }: Pull, table: string): Promise<RemoteTable> {
+  const remote = await listTable(connection, table, signal);
+  await completeTables(connection, signal);
+  return remote;
 }
 
 const changesTooFast =

@@ -1,4 +1,5 @@
-import type { Call, Connection } from '../connection.ts';
+import type { Call } from '../call.ts';
+import type { Connection } from '../connection.ts';
 import { IntakeError, isObject, unexpected } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { wait } from '../wait.ts';

@@ -1,5 +1,5 @@
 import type { Connection } from '../connection.ts';
-import { isObject, isRefusal, isTooLarge, unexpected } from '../errors.ts';
+import { IntakeError, isObject, isRefusal, mustSplit, unknownOutcome } from '../errors.ts';
 import type { components } from '../generated/api.ts';
 import { resources, type UploadType } from '../generated/resources.ts';
 import { limits } from '../limits.ts';
@@ -8,6 +8,7 @@ import type { ByteLines } from './byte-lines.ts';
 import type { Cut } from './request-cutter.ts';
 
 type UploadAnswer = components['schemas']['UploadAnswer'];
+type ReceiptPage = components['schemas']['ReceiptPage'];
 export type Counts = components['schemas']['Counts'];
 export type Warning = components['schemas']['Warning'];
 
@@ -30,20 +31,27 @@ export interface Outcome {
   readonly warnings: readonly Warning[];
 }
 
+/**
+ * The requests of an upload, kept across interruptions. A request is identified by the index of its first record, which is
+ * also the end of its Idempotency-Key.
+ */
+export interface SentRequests {
+  /** Returns the number of records in a request of an earlier run that may be stored, or undefined. */
+  countAt(index: number): number | undefined;
+  /** Notes a request before it is sent, or before it is sent with fewer records. */
+  note(index: number, count: number): Promise<void> | void;
+  /** Returns the time (ms since 1970) after which a request is not sent again, as the service may have forgotten its key. */
+  resendUntilMs?(index: number): number;
+}
+
 export interface SendOptions {
   /** The prefix of every Idempotency-Key. */
   readonly key: string;
-  /** Called with a promise for each response, in the order in which the requests are sent. */
-  readonly onSend?: ((answer: Promise<unknown>) => void) | undefined;
-  /** Called when an attempt to send a request starts. */
-  readonly onAttempt?: (() => void) | undefined;
+  readonly sent?: SentRequests | undefined;
+  /** Called with 1 when a request may be stored, and with -1 if it certainly is not. */
+  readonly onOpen?: ((change: 1 | -1) => void) | undefined;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /**
-   * Returns the time (ms since 1970) after which a request is not sent again, because the service may have forgotten its
-   * key.
-   */
-  readonly resendUntilMs?: ((first: number) => number) | undefined;
 }
 
 export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
@@ -64,14 +72,14 @@ export async function* sendCuts<C extends Cut<unknown>>(
   const first = async () => {
     const { cut, settled } = underWay.shift() as (typeof underWay)[number];
     const result = await settled;
-    if (result.status === 'rejected') {
-      // One service process may learn of a revoked key before another, so wait for the other responses to find out whether
-      // anything was stored.
-      const others = Promise.all(underWay.map((one) => one.settled));
-      if (isRefusal(result.reason)) await Promise.race([others, wait(limits.refusalWaitMs, signal)]);
-      throw result.reason;
-    }
-    return { cut, outcome: result.value };
+    if (result.status === 'fulfilled') return { cut, outcome: result.value };
+    const others = Promise.all(underWay.map((one) => one.settled));
+    // One service process may learn of a revoked key before another, so wait for the other responses to find out whether
+    // anything was stored.
+    if (isRefusal(result.reason)) await Promise.race([others, wait(limits.refusalWaitMs, signal)]);
+    left.abort();
+    const keys = underWay.map((one) => keyOf(options.key, one.cut.first));
+    throw withOthers(result.reason, keys, await others, options);
   };
   try {
     for await (const cut of cuts) {
@@ -91,50 +99,127 @@ export async function* sendCuts<C extends Cut<unknown>>(
   }
 }
 
+/** Adds the requests to an error that were sent concurrently and are not known to have failed. */
+function withOthers(
+  error: unknown,
+  keys: readonly string[],
+  others: readonly PromiseSettledResult<Outcome>[],
+  { dryRun }: SendOptions,
+): unknown {
+  if (!(error instanceof IntakeError) || dryRun) return error;
+  const unknown = others.flatMap((other, at) => {
+    if (other.status === 'fulfilled') return keys.slice(at, at + 1);
+    const { reason } = other;
+    if (!(reason instanceof IntakeError)) return keys.slice(at, at + 1);
+    return reason.outcome === 'unknown' ? reason.idempotencyKeys : [];
+  });
+  return unknown.length === 0 ? error : unknownOutcome(error, [...error.idempotencyKeys, ...unknown]);
+}
+
+function keyOf(prefix: string, index: number): string {
+  return `${prefix}-${index}`;
+}
+
 function sendCut(
   connection: Connection,
   type: UploadType,
-  { parts, first, end }: Cut<unknown>,
+  { parts, first }: Cut<unknown>,
   options: SendOptions,
 ): Promise<Outcome> {
-  return sendParts(connection, type, parts, 0, parts.count, {
-    ...options,
-    key: `${options.key}-${first}-${end}`,
-    resendUntilMs: options.resendUntilMs?.(first),
-  });
+  if (parts.count === 0)
+    return Promise.resolve({ requestIds: [], counts: noCounts, failed: [], warnings: [] });
+  return sendRange({ connection, type, parts, first, options }, { from: 0, to: parts.count });
 }
 
-async function sendParts(
-  connection: Connection,
-  type: UploadType,
-  parts: ByteLines,
-  from: number,
-  to: number,
-  options: Omit<SendOptions, 'resendUntilMs'> & { readonly resendUntilMs: number | undefined },
-): Promise<Outcome> {
-  if (from === to) return { requestIds: [], counts: noCounts, failed: [], warnings: [] };
+/** The records of a cut, of which a range is sent in one request. */
+interface Sending {
+  readonly connection: Connection;
+  readonly type: UploadType;
+  readonly parts: ByteLines;
+  readonly first: number;
+  readonly options: SendOptions;
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+  /** Whether this request is already stored or may be. */
+  readonly isSentBefore?: boolean;
+}
+
+/**
+ * Sends records in one request, or in several if the service has lower limits or has stored a part of them. The
+ * Idempotency-Key depends only on the first record. If a duplicate of the whole request is still under way when a part of it
+ * is sent, the service stores one of them and refuses the other.
+ */
+async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
+  const { connection, type, parts, first, options } = sending;
+  const { from, to } = range;
+  const index = first + from;
+  const earlier = options.sent?.countAt(index);
+  if (earlier !== undefined && earlier < to - from) return sendInTwo(sending, range, from + earlier, true);
+  const isSentBefore = range.isSentBefore ?? earlier !== undefined;
+  await options.sent?.note(index, to - from);
+  const key = keyOf(options.key, index);
   try {
-    const answer = connection.request<UploadAnswer>({
+    const { body, isUnknown = false } = await connection.exchange({
       method: 'POST',
       path: resources[type].path,
       query: options.dryRun ? { dry_run: true } : undefined,
       body: bodyOf(parts.between(from, to)),
       compress: connection.compress,
-      headers: options.dryRun ? {} : { 'idempotency-key': options.key },
+      headers: options.dryRun ? {} : { 'idempotency-key': key },
+      isStoring: !options.dryRun,
+      isSentBefore,
+      isAnswer: (answer) => isUploadAnswer(answer, to - from),
+      resendUntilMs: options.sent?.resendUntilMs?.(index),
       signal: options.signal,
-      onAttempt: options.onAttempt,
-      resendUntilMs: options.resendUntilMs,
+      onOpen: options.onOpen,
     });
-    options.onSend?.(answer);
-    return outcomeOf(await answer, to - from);
+    const outcome = outcomeOf(body as UploadAnswer, isUnknown);
+    if (type === 'interactions' && options.sent) refuseUnfinished(outcome, key);
+    return outcome;
   } catch (error) {
-    if (!isTooLarge(error)) throw error;
-    if (to - from === 1) return tooLarge;
-    const half = Math.ceil((from + to) / 2);
-    const one = await sendParts(connection, type, parts, from, half, { ...options, key: `${options.key}a` });
-    const two = await sendParts(connection, type, parts, half, to, { ...options, key: `${options.key}b` });
-    return joined(one, two, half - from);
+    if (mustSplit(error)) {
+      if (to - from === 1) return tooLarge;
+      const half = Math.ceil((from + to) / 2);
+      await options.sent?.note(index, half - from);
+      return sendInTwo(sending, range, half, false);
+    }
+    const isOther = error instanceof IntakeError && error.code === 'idempotency_key_reused';
+    const stored = isOther && !isSentBefore ? await storedUnder(connection, key, options) : undefined;
+    if (stored === undefined || stored >= to - from) throw error;
+    return sendInTwo(sending, range, from + stored, true);
   }
+}
+
+async function sendInTwo(
+  sending: Sending,
+  { from, to }: Range,
+  half: number,
+  isSentBefore: boolean,
+): Promise<Outcome> {
+  const one = await sendRange(sending, { from, to: half, isSentBefore });
+  try {
+    return joined(one, await sendRange(sending, { from: half, to }), half - from);
+  } catch (error) {
+    // The first part is answered, but the caller will not see its outcome.
+    if (one.requestIds.length === 0 || !(error instanceof IntakeError) || sending.options.dryRun) throw error;
+    throw unknownOutcome(error, [keyOf(sending.options.key, sending.first + from), ...error.idempotencyKeys]);
+  }
+}
+
+/** Returns how many records were uploaded under a key, or undefined if that is not known. */
+async function storedUnder(
+  connection: Connection,
+  key: string,
+  { signal }: SendOptions,
+): Promise<number | undefined> {
+  const call = { path: '/v1/requests', query: { idempotency_key: key, limit: 1 }, signal };
+  const answer = await connection.request<ReceiptPage>(call).catch(() => undefined);
+  signal?.throwIfAborted();
+  const receipt = answer?.requests?.[0];
+  return receipt?.complete && receipt.counts.received > 0 ? receipt.counts.received : undefined;
 }
 
 const before = new TextEncoder().encode('{"records":[');
@@ -166,15 +251,15 @@ function joined(one: Outcome, two: Outcome, offset: number): Outcome {
   };
 }
 
-function outcomeOf(answer: UploadAnswer, sent: number): Outcome {
-  if (!isUploadAnswer(answer, sent)) throw unexpected('The answer to the upload has an unexpected form');
-  const { request_id, batches } = answer;
+function outcomeOf({ request_id, batches }: UploadAnswer, isUnknown: boolean): Outcome {
   const failed = new Map<number, RecordProblem[]>();
   for (const { data } of batches) {
     for (const { index, field, code, message } of data.errors) {
+      // If this attempt did not store the record, an earlier one may have.
+      const problem = isUnknown && code === 'not_stored' ? outcomeUnknown : { field, code, message };
       const problems = failed.get(index);
-      if (problems) problems.push({ field, code, message });
-      else failed.set(index, [{ field, code, message }]);
+      if (problems) problems.push(problem);
+      else failed.set(index, [problem]);
     }
   }
   return {
@@ -186,19 +271,40 @@ function outcomeOf(answer: UploadAnswer, sent: number): Outcome {
 }
 
 /**
- * Returns whether a response is valid. Its counts are added up and its indexes are used for lookups, so both must be valid.
+ * Throws if the service did not store interactions that it could have stored, so that a resumed upload sends them again with
+ * the same key. If they counted as failed, uploading the failed records could store them twice.
  */
-function isUploadAnswer({ batches }: UploadAnswer, sent: number): boolean {
-  return (
-    haveCounts(batches) &&
-    batches.every(
-      ({ data: { errors, warnings } }) =>
-        Array.isArray(errors) &&
-        errors.every((error) => Number.isInteger(error?.index) && error.index >= 0 && error.index < sent) &&
-        Array.isArray(warnings) &&
-        warnings.every(isObject),
-    )
-  );
+function refuseUnfinished({ failed, requestIds }: Outcome, key: string): void {
+  const isOpen = ({ code }: RecordProblem) => code === 'not_stored' || code === 'outcome_unknown';
+  const open = failed.filter(({ problems }) => problems.some(isOpen)).length;
+  if (open === 0) return;
+  const message = `The service had a problem with ${open} interactions.`;
+  throw unknownOutcome(new IntakeError('internal', message, 500, requestIds.at(-1)), [key]);
+}
+
+const outcomeUnknown: RecordProblem = {
+  field: null,
+  code: 'outcome_unknown',
+  message: 'may be stored, because an earlier attempt to send it was not answered',
+};
+
+/** Returns whether a response is about the records that were sent: every record is counted, and every failed one is listed. */
+export function isUploadAnswer(answer: unknown, sent: number): boolean {
+  if (!isObject(answer)) return false;
+  const { batches } = answer as unknown as UploadAnswer;
+  if (!haveCounts(batches)) return false;
+  const failed = new Set<number>();
+  for (const { data } of batches) {
+    const { counts, errors, warnings } = data;
+    if (!Array.isArray(errors) || !Array.isArray(warnings) || !warnings.every(isObject)) return false;
+    if (errors.some((error) => !(Number.isInteger(error?.index) && error.index >= 0 && error.index < sent)))
+      return false;
+    for (const { index } of errors) failed.add(index);
+    const { received, created, updated, unchanged, stale } = counts;
+    if (created + updated + unchanged + stale + counts.failed !== received) return false;
+  }
+  const total = batches.map(({ data }) => data.counts).reduce(addCounts, noCounts);
+  return total.received === sent && total.failed === failed.size;
 }
 
 /** Returns whether all batches have valid counts. */

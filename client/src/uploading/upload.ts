@@ -17,7 +17,8 @@ export interface UploadOptions {
   readonly dryRun?: boolean;
   /**
    * The name of the whole upload. Uploading the same records with the same name within 24 hours returns the first result
-   * again. Default: a new name each time.
+   * again, and records added at the end are stored, for which the key must be allowed to read data. Default: a new name each
+   * time.
    */
   readonly name?: string;
   readonly signal?: AbortSignal;
@@ -48,7 +49,8 @@ export interface UploadResult<R> {
 
 /**
  * An upload that has not started. Iterate over it to get the outcome of each request, in order, or call `finish()`. Both
- * throw if a request fails as a whole; records from earlier requests stay stored.
+ * throw if a request fails as a whole; records from earlier requests stay stored. If the error's `outcome` is `unknown`, other
+ * records may be stored too.
  */
 export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<UploadedOf[T]>> {
   readonly #connection: Connection;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { openFile } from '../../src/files/reading/read-file.ts';
 import { CsvParser } from '../../src/parsing/text/csv-parser.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
@@ -13,14 +14,14 @@ describe('a CSV file', () => {
     expect(records).toEqual([{ line: 3, record: bakery, cells: [ids.shop, 'Corner Bakery', 'GB'] }]);
   });
 
-  it('may have another separator and no newline at its end', async () => {
+  it('may have another separator, and no newline at its end if its last value is in quotes', async () => {
     for (const separator of [';', '\t', '|', ','])
       expect(
         (
           await readAll(
             makeFile(
               'shops.csv',
-              `shop_id${separator}"name"${separator}region\n${ids.shop}${separator}Corner Bakery${separator}GB`,
+              `shop_id${separator}"name"${separator}region\n${ids.shop}${separator}Corner Bakery${separator}"GB"`,
             ),
           )
         ).sent,
@@ -46,6 +47,23 @@ describe('a CSV file', () => {
     ]);
   });
 
+  it.each([
+    ['shops.csv', `shop_id,name,region\n${ids.shop},Corner Bakery,GB\n`, `${ids.shop},Corner Bakery,G`],
+    ['shops.csv', `shop_id,name,region\n${ids.shop},Corner Bakery,GB\n`, `${ids.shop},"Corner`],
+    ['shops.ndjson', `${JSON.stringify(bakery)}\n`, JSON.stringify(bakery).slice(0, -1)],
+  ])('%s whose last line is cut off is refused after the line before', async (name, complete, last) => {
+    const file = await openFile(makeFile(name, complete + last), {});
+    const read: unknown[] = [];
+    const reading = async () => {
+      for await (const { records } of file.chunks()) read.push(...records.map(({ record }) => record));
+    };
+    await expect(reading()).rejects.toThrow(
+      /line [23] .* no line break at its end, so the file may be cut off/,
+    );
+    expect(read).toEqual([bakery]);
+    expect((await readAll(makeFile(name, complete))).sent).toEqual([bakery]);
+  });
+
   it('is not stopped by a malformed row, and each failure has its line and its cells', async () => {
     const path = makeFile(
       'shops.csv',
@@ -60,6 +78,7 @@ describe('a CSV file', () => {
         `${ids.shop},"Corner Bakery",GB`,
         `${ids.shop},"never closed,GB`,
         `${ids.shop},Corner Bakery,GB`,
+        '',
       ].join('\n'),
     );
     const { records, failures } = await readAll(path);

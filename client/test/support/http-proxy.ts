@@ -12,7 +12,12 @@ export type Fate =
   | 'cut after'
   /** The response is cut off in the middle. */
   | 'cut within'
-  | { readonly status: number; readonly retryAfter?: number; readonly body?: string };
+  | {
+      readonly status: number;
+      readonly retryAfter?: number | string;
+      readonly body?: string;
+      readonly type?: string;
+    };
 
 export interface Seen {
   readonly method: string;
@@ -45,7 +50,9 @@ export async function startHttpProxy(
     const fate = await fateOf(one, seen.length);
     if (typeof fate === 'object') {
       const after = fate.retryAfter === undefined ? {} : { 'retry-after': String(fate.retryAfter) };
-      outgoing.writeHead(fate.status, { 'content-type': 'text/plain', ...after }).end(fate.body ?? 'not now');
+      outgoing
+        .writeHead(fate.status, { 'content-type': fate.type ?? 'text/plain', ...after })
+        .end(fate.body ?? 'not now');
     } else if (fate === 'cut before') incoming.socket.destroy();
     else await pass(proxy.target, incoming, bytes, outgoing, fate);
     one.endedMs = performance.now();

@@ -18,7 +18,11 @@ export function requestAccess(
   return call<AccessRequest>(path, { method: 'POST', body });
 }
 
+export function cancelAccess(accessRequestId: string): Promise<AccessRequest> {
+  return call<AccessRequest>(`${path}/${encodeURIComponent(accessRequestId)}`, { method: 'DELETE' });
+}
+
 /** Returns the file's URL. The browser saves the file as it arrives, so the file may be larger than the page's memory. */
 export function collectedAddress(accessRequestId: string): string {
-  return `${apiBase}${path}/${encodeURIComponent(accessRequestId)}/records`;
+  return `${apiBase()}${path}/${encodeURIComponent(accessRequestId)}/records`;
 }

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { pagesQuery } from './pages.ts';
 import { apiBase, call } from './request.ts';
-import type { Erasure, ErasurePage, RequestedErasure } from './types.ts';
+import type { CountedErasure, Erasure, ErasurePage, RequestedErasure } from './types.ts';
 
 export const erasurePagesQuery = pagesQuery<ErasurePage>('/v1/erasures', { limit: 50 });
 
@@ -22,7 +22,12 @@ export function erasePeople(request: ErasureRequest): Promise<RequestedErasure> 
   return call<RequestedErasure>('/v1/erasures', { method: 'POST', body: request });
 }
 
+/** Counts what an erasure would erase, and erases nothing. */
+export function countErasure(request: ErasureRequest): Promise<CountedErasure> {
+  return call<CountedErasure>('/v1/erasures', { method: 'POST', query: { dry_run: true }, body: request });
+}
+
 /** Returns the URL of the human-readable certificate. A browser that opens this URL requests HTML. */
 export function certificateAddress(erasureId: string): string {
-  return `${apiBase}/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
+  return `${apiBase()}/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
 }

@@ -1,7 +1,25 @@
 import type { ErrorBody, ErrorDetail } from './types.ts';
 
-/** The path of the API on the port that served the page. The session cookie authenticates the requests. */
-export const apiBase = '/console/api';
+/** The path on the port that served the page. The session cookie authenticates the requests. */
+const consoleApi = '/console/api';
+
+/** Signing in and out are the only requests that concern the browser's session and not the page's. */
+export const sessionPath = '/session';
+
+let signedInAs: string | undefined;
+
+/** Sets the key or token that this page is signed in with. */
+export function sendAs(name: string | undefined): void {
+  signedInAs = name;
+}
+
+/**
+ * Returns the path of the API. It names the key or token that the page is signed in with, so that the service refuses the
+ * requests of this page after another tab has signed in with another one.
+ */
+export function apiBase(): string {
+  return signedInAs === undefined ? consoleApi : `${consoleApi}/as/${signedInAs}`;
+}
 
 /** An error response. If there was no response at all, the status is 0. */
 export class ApiError extends Error {
@@ -41,7 +59,8 @@ export async function call<T>(
   path: string,
   { method = 'GET', query = {}, body, signal }: Call = {},
 ): Promise<T> {
-  const response = await send(`${apiBase}${path}${queryText(query)}`, {
+  const base = path === sessionPath ? consoleApi : apiBase();
+  const response = await send(`${base}${path}${queryText(query)}`, {
     method,
     credentials: 'same-origin',
     headers: {

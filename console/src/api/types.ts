@@ -22,6 +22,7 @@ export type InteractionPage = Schemas['InteractionPage'];
 export type Erasure = Schemas['Erasure'];
 export type ErasurePage = Schemas['ErasurePage'];
 export type RequestedErasure = Schemas['RequestedErasure'];
+export type CountedErasure = Schemas['CountedErasure'];
 export type AccessRequest = Schemas['AccessRequest'];
 export type AccessRequestPage = Schemas['AccessRequestPage'];
 export type ErrorBody = Schemas['Error'];

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Outlet, useRouter } from '@tanstack/react-router';
 import { type ComponentType, type Context, useEffect, useRef } from 'react';
-import { forgetSession, sessionQuery, signOut } from '../api/session.ts';
+import { type AnySession, forgetSession, sessionQuery, signOut } from '../api/session.ts';
 import { timeZoneName } from '../format/format.ts';
 import { Loading } from '../parts/answer.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -19,7 +19,7 @@ interface FrameProps<S> {
 /**
  * Shows everything around a screen. Without a session, it redirects to the sign-in page, which later returns to this screen.
  */
-export function Frame<S>({ signedIn: SignedIn, nameOf, Links }: FrameProps<S>) {
+export function Frame<S extends AnySession>({ signedIn: SignedIn, nameOf, Links }: FrameProps<S>) {
   const session = useQuery(sessionQuery<S>());
   if (session.data === null) return <ToSignIn />;
   return (

@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * List organisations
-         * @description Returns a page of organisations, ordered by slug. Send `next_cursor` as `cursor` until it is null. With `search`, it returns only organisations whose slug or name contains the text, in upper or lower case.
+         * @description Returns a page of organisations, ordered by slug, and how much each of them has stored. Send `next_cursor` as `cursor` until it is null. With `search`, it returns only organisations whose slug or name contains the text, in upper or lower case.
          */
         get: operations["list-organisations"];
         put?: never;
@@ -226,7 +226,7 @@ export interface paths {
         };
         /**
          * Read the audit log
-         * @description Returns a page of the audit log, the newest entry first, for one organisation or for all. Send `next_cursor` as `cursor` until it is null. Entries that are added in the meantime appear when you read the first page again.
+         * @description Returns a page of the audit log, the newest entry first, for one organisation or for all. Send `next_cursor` as `cursor` until it is null. Entries that are added in the meantime appear when you read the first page again. An entry `console.links` counts the links that an actor has created on that day.
          */
         get: operations["list-audit-entries"];
         put?: never;
@@ -266,7 +266,7 @@ export interface paths {
         };
         /**
          * See the state of the service
-         * @description Returns the running processes, when each maintenance chore last succeeded and last failed, how far ahead partitions exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted organisations.
+         * @description Returns the running processes, when each maintenance chore last succeeded and last failed, which background work is waiting, how far ahead partitions exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted organisations.
          */
         get: operations["get-service"];
         put?: never;
@@ -306,7 +306,7 @@ export interface paths {
         };
         /**
          * Can it serve?
-         * @description Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old.
+         * @description Returns 200 if the database can be reached, has a schema that this version works with, writes succeed and survive a crash, and the process has every erasure key that is in use and a clock that agrees with the database's. Returns 503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be a second old, or a few seconds for clock, settings and erasure keys.
          */
         get: operations["health-ready"];
         put?: never;
@@ -361,6 +361,53 @@ export interface components {
             /** @description null: as long as the service keeps them; interactions forever */
             rejections_kept_days: number | null;
         };
+        ListedOrganisation: {
+            /** Format: uuid */
+            organisation_id: string;
+            slug: string;
+            name: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            suspended_at: string | null;
+            /** Format: date-time */
+            deleted_at: string | null;
+            /** @description null until the removal of a deleted organisation has begun */
+            removal: components["schemas"]["Removal"] | null;
+            /** @description null: the default of the service */
+            requests_per_second_max: number | null;
+            /** @description null: the default of the service */
+            interactions_per_second_max: number | null;
+            /** @description null: the default of the service */
+            records_per_second_max: number | null;
+            /** @description null: the default of the service */
+            bytes_in_flight_max: number | null;
+            /** @description whether the report on recommendations is switched on */
+            recommendations_report: boolean;
+            /** @description whether its interactions are also written to the lake */
+            lake: boolean;
+            /** @description how much may be stored; null: no quota */
+            records_stored_max: number | null;
+            /** @description how much may be stored; null: no quota */
+            bytes_stored_max: number | null;
+            /** @description how much is stored, as measured within the last minute; null without a quota, and until the first measurement */
+            records_stored: number | null;
+            /** @description how much is stored, as measured within the last minute; null without a quota, and until the first measurement */
+            bytes_stored: number | null;
+            /** @description null: as long as the service keeps them; interactions forever */
+            interactions_kept_days: number | null;
+            /** @description null: as long as the service keeps them; interactions forever */
+            receipts_kept_days: number | null;
+            /** @description null: as long as the service keeps them; interactions forever */
+            rejections_kept_days: number | null;
+            /** @description how many records and interactions are stored */
+            records: number;
+            /**
+             * Format: date-time
+             * @description null if nothing was uploaded
+             */
+            last_upload_at: string | null;
+        };
         LakeState: {
             /**
              * @description `waiting`: no process is writing it yet. `copying`: stored data is being copied. `following`: new data is added
@@ -384,7 +431,7 @@ export interface components {
             rows: number;
         };
         OrganisationPage: {
-            organisations: components["schemas"]["Organisation"][];
+            organisations: components["schemas"]["ListedOrganisation"][];
             /** @description null on the last page */
             next_cursor: string | null;
         };
@@ -396,6 +443,8 @@ export interface components {
             browser: boolean;
             /** @description empty unless `browser` */
             origins: string[];
+            /** @description whether it belongs to a link to the console and cannot be sent */
+            link: boolean;
             label: string | null;
             /** Format: date-time */
             created_at: string;
@@ -419,6 +468,8 @@ export interface components {
             browser: boolean;
             /** @description empty unless `browser` */
             origins: string[];
+            /** @description whether it belongs to a link to the console and cannot be sent */
+            link: boolean;
             label: string | null;
             /** Format: date-time */
             created_at: string;
@@ -463,6 +514,11 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: date-time
+             * @description when the entry was imported after a restore; null for all others
+             */
+            imported_at: string | null;
         };
         AuditPage: {
             entries: components["schemas"]["AuditEntry"][];
@@ -570,6 +626,13 @@ export interface components {
                 ran_at: string | null;
                 /** Format: date-time */
                 failed_at: string | null;
+            }[];
+            waiting: {
+                /** @description such as `erasures` */
+                work: string;
+                count: number;
+                /** @description the age of the oldest; 0 if nothing waits */
+                oldest_seconds: number;
             }[];
             partitions: {
                 table: string;
@@ -815,7 +878,9 @@ export interface operations {
                      *           "records_stored_max": 50000000,
                      *           "bytes_stored_max": null,
                      *           "records_stored": 1204551,
-                     *           "bytes_stored": null
+                     *           "bytes_stored": null,
+                     *           "records": 1204551,
+                     *           "last_upload_at": "2026-03-14T09:26:53.035Z"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -1384,6 +1449,7 @@ export interface operations {
                      *           ],
                      *           "browser": false,
                      *           "origins": [],
+                     *           "link": false,
                      *           "label": "nightly export",
                      *           "created_at": "2026-03-14T09:26:53.035Z",
                      *           "created_by": "token:deploy",
@@ -1422,7 +1488,7 @@ export interface operations {
                 "application/json": {
                     /** @description its slug */
                     organisation: string;
-                    /** @description default: every permission */
+                    /** @description default: data:write, data:read, interactions:write, interactions:read; of a browser key: interactions:write */
                     permissions?: ("data:write" | "data:read" | "interactions:write" | "interactions:read" | "data:write:customers" | "data:write:transactions" | "data:write:offers" | "data:write:shops" | "data:write:branches" | "data:write:categories" | "data:write:shop-categories" | "data:write:institutes" | "data:write:courses" | "data:write:tags" | "data:write:shop-tags" | "data:write:keywords" | "data:write:shop-keywords" | "data:write:student-favourites" | "data:erase" | "data:access")[];
                     /** @description whether it is a browser key, which only records interactions, and only from `origins` */
                     browser?: boolean;
@@ -1455,6 +1521,7 @@ export interface operations {
                      *       ],
                      *       "browser": false,
                      *       "origins": [],
+                     *       "link": false,
                      *       "label": "nightly export",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "created_by": "token:deploy",
@@ -1522,6 +1589,7 @@ export interface operations {
                      *       ],
                      *       "browser": false,
                      *       "origins": [],
+                     *       "link": false,
                      *       "label": "nightly export",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "created_by": "token:deploy",
@@ -1579,6 +1647,7 @@ export interface operations {
                      *       ],
                      *       "browser": false,
                      *       "origins": [],
+                     *       "link": false,
                      *       "label": "nightly export",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "created_by": "token:deploy",
@@ -1664,6 +1733,14 @@ export interface operations {
             query?: {
                 /** @description its slug */
                 organisation?: components["parameters"]["Organisation"];
+                /** @description such as `token:deploy` */
+                actor?: string;
+                /** @description such as `key.issue`, or `key` for all of them */
+                action?: string;
+                /** @description only entries from then on */
+                since?: string;
+                /** @description only entries before then */
+                until?: string;
                 /** @description entries per page, default 100 */
                 limit?: components["parameters"]["Limit"];
                 /** @description the `next_cursor` of the previous page */
@@ -1700,7 +1777,8 @@ export interface operations {
                      *             ],
                      *             "label": "nightly export",
                      *             "expires_at": null
-                     *           }
+                     *           },
+                     *           "imported_at": null
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -1798,7 +1876,7 @@ export interface operations {
                      *         {
                      *           "process_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
                      *           "host": "intake-1",
-                     *           "version": "0.1.0",
+                     *           "version": "0.2.0+49dec8a12345",
                      *           "started_at": "2026-03-13T07:00:00.000Z",
                      *           "seen_at": "2026-03-14T09:26:53.035Z",
                      *           "is_leader": true
@@ -1809,6 +1887,13 @@ export interface operations {
                      *           "chore": "make partitions",
                      *           "ran_at": "2026-03-14T09:00:01.412Z",
                      *           "failed_at": null
+                     *         }
+                     *       ],
+                     *       "waiting": [
+                     *         {
+                     *           "work": "erasures",
+                     *           "count": 1,
+                     *           "oldest_seconds": 4.2
                      *         }
                      *       ],
                      *       "partitions": [

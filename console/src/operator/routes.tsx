@@ -84,7 +84,7 @@ const keys = createRoute({
 const audit = createRoute({
   getParentRoute,
   path: '/audit',
-  validateSearch: only('organisation'),
+  validateSearch: only('organisation', 'actor', 'action', 'since', 'until'),
   component: lazyRouteComponent(() => import('./screens/audit/audit.tsx'), 'AuditScreen'),
 });
 

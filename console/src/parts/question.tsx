@@ -1,4 +1,5 @@
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { Press } from './press.tsx';
 
 interface QuestionProps {
   readonly title: string;
@@ -6,6 +7,8 @@ interface QuestionProps {
   readonly action: string;
   /** Whether the action does not delete anything. */
   readonly harmless?: boolean;
+  /** Whether the question is still incomplete, so that nobody can say yes. */
+  readonly blocked?: boolean;
   readonly children: ReactNode;
   readonly onYes: () => void;
   readonly onNo: () => void;
@@ -15,7 +18,8 @@ interface QuestionProps {
  * Asks for confirmation before an action that cannot be undone or that others notice. Cancel is the first button, so the
  * dialog focuses it.
  */
-export function Question({ title, action, harmless = false, children, onYes, onNo }: QuestionProps) {
+export function Question(props: QuestionProps) {
+  const { title, action, harmless = false, blocked = false, children, onYes, onNo } = props;
   return (
     <Modal title={title} onClose={onNo}>
       {children}
@@ -23,9 +27,9 @@ export function Question({ title, action, harmless = false, children, onYes, onN
         <button type="button" onClick={onNo}>
           Cancel
         </button>
-        <button type="button" className={harmless ? 'primary' : 'danger'} onClick={onYes}>
+        <Press className={harmless ? 'primary' : 'danger'} blocked={blocked} onClick={onYes}>
           {action}
-        </button>
+        </Press>
       </div>
     </Modal>
   );

@@ -58,7 +58,7 @@ it.each([
   [
     'an unknown scope',
     [...issue, '--scope', 'data:raed'],
-    /"data:raed".*data:read, data:write, .*data:write:<type>/,
+    /"data:raed".*data:read, .*data:write, .*data:write:<type>/,
   ],
   [
     'a scope of an unknown type',

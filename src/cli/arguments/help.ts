@@ -16,15 +16,15 @@ Commands
   top             show the busiest organisations
   audit           show who did what to organisations, keys and tokens
   erasures        write the ledger of erased people, for use after a restore
+  backup-log      write the audit log and the ledger of erased people to a folder, for use after a restore
   plan            estimate the processes, machines and disks for a load
   after-restore   repeat the revocations that a restore of the database has undone, and let keys work again
   distribute      spread the tables over the workers of a Citus cluster
   cluster         show the nodes of a Citus cluster and the largest organisations, or move an organisation
   dev             serve the API with its own PostgreSQL, to try it out
 
-intake-server <command> --help shows options and examples
-intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required
-intake-server --version prints the version`;
+intake-server <command> --help shows options and examples, and intake-server --version the version
+intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required`;
 
 const ofSettings = `Settings come from the environment. docs/operating/settings.md has the allowed values.
 
@@ -41,11 +41,16 @@ privileges. With ADMIN_DATABASE_URL it also serves the admin API, on a separate 
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake \\
     ADMIN_DATABASE_URL=postgres://intake_ops:change-me@localhost/intake intake-server serve`,
   lake: `intake-server lake
+intake-server lake --take-over <id>
 
 Writes the data of every organisation with a lake to files under LAKE_URL, until it is stopped. There is a Delta table for each
 record type and one for interactions, in a folder named after the id of the organisation. The command copies the stored data and
 then follows the change log. Several processes divide the organisations among themselves. It needs the login of serve.
 organisations set-lake turns on the lake of an organisation.
+
+The first process marks LAKE_URL as the place of its database. lake and serve refuse the place of another database, and a place
+without the marker of their own. A database that was copied, restored, or moved or upgraded to a new server counts as another one.
+--take-over makes the place this database's own and ends. It takes the id of the database that the place belongs to, or "empty".
 
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake LAKE_URL=file:///srv/lake intake-server lake
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake LAKE_URL=s3://bucket/lake intake-server lake`,
@@ -71,8 +76,7 @@ intake-server organisations export <slug> --to <folder>
 intake-server organisations import <slug> --from <folder>
 
 suspend makes all keys of an organisation fail with 403, and resume undoes that. limit sets the organisation's own limits and shows
-them; "default" returns to the settings of the service. For a limit that is not set, it prints the default from the environment of
-the command. --records-stored and --bytes-stored are quotas, which include interactions; by default, storage is not limited. Changes take
+them; "default" returns to the settings of the service. For a limit that is not set, it names the setting of the service that applies. --records-stored and --bytes-stored are quotas, which include interactions; by default, storage is not limited. Changes take
 effect in every process within 5 seconds.
 
 set-report turns the report on recommendations on or off; it is off by default. set-lake does the same for the files that
@@ -150,17 +154,29 @@ limits_hit, the requests that were refused because of a limit. Each process reco
 
   intake-server top
   intake-server top --by bytes --minutes 60`,
-  audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
+  audit: `intake-server audit [--organisation <slug>] [--actor <name>] [--action <action>] [--since <when>] [--until <when>]
+    [--limit <n>] [--json]
 
-Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. Entries are never changed.
+Shows who did what to organisations, keys and tokens, the newest first: 100 entries by default, or all since --since. --since and
+--until take a period before now, a day or a date-time. --action takes an action such as key.revoke, or key for all of them.
+--json prints a line of JSON for each entry. Entries are never changed; the one for console links counts the links of a day.
 
-  intake-server audit --organisation acme`,
+  intake-server audit --organisation acme
+  intake-server audit --actor token:deploy --action key --since 30d
+  intake-server audit --json --since 2026-11-01 > audit.ndjson`,
   erasures: `intake-server erasures
 
-Writes the ledger of erased people, with a line of JSON for each hash of an id. Keep it outside the database. after-restore reads
-it to erase these people again.
+Writes the ledger of erased people, with a line of JSON for each hash of an id, and at the end their number. Keep it outside the
+database. after-restore reads it to erase these people again. backup-log writes it to a file.
 
   intake-server erasures > erasures.ndjson`,
+  'backup-log': `intake-server backup-log --to <folder>
+
+Writes the audit log to audit.ndjson and the ledger of erased people to erasures.ndjson, for after-restore. Run it from a timer, and
+keep the folder outside the database server. It replaces each file only by a complete one, and never one with entries that the
+database lacks, as a restored database does.
+
+  intake-server backup-log --to /backup/intake-log`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
     [--records-per-request <n>] [--costs <file>]
 
@@ -175,17 +191,19 @@ takes the costs of your own machine, which npm run bench -- costs --save <file> 
     --records-per-request 10
   intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365 \\
     --costs costs.json`,
-  'after-restore': `intake-server after-restore --audit <file> [--erasures <file>]
-intake-server after-restore --revoke-all-keys [--erasures <file>]
+  'after-restore': `intake-server after-restore --audit <file> --erasures <file>
+intake-server after-restore --revoke-all-keys --without-erasures
 
-In a database that was restored to an earlier time, no key works, because keys that were revoked since then would work again.
---audit repeats the actions on keys, tokens and organisations from the audit log of the old database. Without that log,
---revoke-all-keys revokes all keys and tokens, so that you can issue new ones. After either, keys work again.
---erasures repeats the erasures since the restored time. Keys then work as soon as serve has hidden those people.
+In a database that was restored to an earlier time, no key works, because keys that were revoked since then would work again, and
+people who were erased since then are back.
+--audit repeats the actions on keys, tokens and organisations from the audit log of the old database, and adds the entries that the
+restored log lacks. Without that log, --revoke-all-keys revokes all keys and tokens, so that you can issue new ones.
+--erasures repeats the erasures since the restored time from the ledger of erased people. Keys then work as soon as serve has hidden
+those people. Without a ledger, --without-erasures lets these people stay.
+If there are lakes, it prints the command with which this database takes over their place.
 
-  intake-server audit --json --limit 10000 > audit.json      (on the old database)
-  intake-server erasures > erasures.ndjson                   (on the old database)
-  intake-server after-restore --audit audit.json --erasures erasures.ndjson             (on the restored database)`,
+  intake-server backup-log --to backup      (on the old database; its timer has written these files too)
+  intake-server after-restore --audit backup/audit.ndjson --erasures backup/erasures.ndjson      (on the restored database)`,
   distribute: `intake-server distribute [--shards <n>] [--dry-run]
 
 Spreads the tables over the workers of a Citus cluster, by organisation: all data of an organisation is on one node. Run it as the

@@ -26,3 +26,14 @@ export function readExpiry(given: string): Date {
     throw commandError(`--expires ${given} is in the past; give a future date, or a period such as 90d`);
   return new Date(ms);
 }
+
+/** Parses a period before now, a day in UTC, or a date-time. */
+export function readMoment(option: string, given: string): Date {
+  if (isPeriod(given)) return new Date(Date.now() - readPeriod(given));
+  const instant = readDateTime(/^\d{4}-\d{2}-\d{2}$/.test(given) ? `${given}T00:00:00Z` : given);
+  if (instant === undefined)
+    throw commandError(
+      `--${option} takes a period such as 30d, a day such as 2026-11-15, or a date-time such as 2026-11-15T06:40:00Z, not "${given}"`,
+    );
+  return new Date(unixMsOf(instant));
+}

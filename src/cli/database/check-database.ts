@@ -1,4 +1,5 @@
 import { mayAdminister, mayServe, roleSettings, surplusRights } from '../../operator/roles.ts';
+import { explainUnsafe, unsafeSettings } from '../../postgres/health/server-state.ts';
 import { isRefusedLogin, isUnavailable, type Pool } from '../../postgres/pool.ts';
 import { schemaState } from '../../postgres/schema/schema-state.ts';
 import { commandError } from '../arguments/help.ts';
@@ -16,7 +17,7 @@ export async function checkDatabase(
   try {
     const ofSchema = await refuseOtherSchema(pool);
     await refuseOtherRole(target, () => mayServe(pool));
-    const warnings = [...ofSchema, ...(await warnOfRights(pool))];
+    const warnings = [...ofSchema, ...(await refuseUnsafe(pool)), ...(await warnOfRights(pool))];
     return { warnings: isPooled ? [...warnings, ...(await checkRoleSettings(pool))] : warnings };
   } catch (error) {
     if (mayComeBack(error)) return { warnings: [], away: error };
@@ -63,6 +64,14 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
     'the database has the schema of a newer version, which this one works with; finish the upgrade by restarting ' +
       'every process with the newer version',
   ];
+}
+
+/** Refuses settings with which a crash undoes what was confirmed. Warns about those that the operator has accepted. */
+async function refuseUnsafe(pool: Pool): Promise<string[]> {
+  const { refused, accepted } = await unsafeSettings(pool);
+  if (refused.length > 0) throw commandError(explainUnsafe(refused));
+  if (accepted.length === 0) return [];
+  return [`intake.accepted_settings accepts ${accepted.join(' and ')} in PostgreSQL: a crash may lose data`];
 }
 
 /**

@@ -1,6 +1,7 @@
 import { ActivityCounts } from '../../activity/activity-counts.ts';
 import { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import { FailedKeys } from '../../admission/failed-keys.ts';
+import { FairQueue } from '../../admission/fair-queue.ts';
 import { RequestLimits } from '../../admission/request-limits.ts';
 import type { SharedCounts } from '../../admission/shared-counts.ts';
 import { ChangeWatch } from '../../changes/change-watch.ts';
@@ -12,12 +13,16 @@ import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
 import { LakeReader } from '../../lake/reading/lake-reader.ts';
+import { LakePlace } from '../../lake/store/lake-place.ts';
+import { openStore } from '../../lake/store/lake-store.ts';
 import { limits } from '../../limits.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { Detours } from '../../postgres/cluster/node-detours.ts';
 import { NodePools } from '../../postgres/cluster/node-pools.ts';
 import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
 import { Readiness } from '../../postgres/health/readiness.ts';
+import { Requirements } from '../../postgres/health/requirements.ts';
+import { FileDescriptors, ServerState } from '../../postgres/health/server-state.ts';
 import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
 import { createPool, type OwnPool } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
@@ -25,6 +30,17 @@ import type { StatementEvents } from '../../postgres/timed-statements.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
 import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';
+
+/**
+ * Each long page of rejections or changes occupies the event loop for tens of milliseconds, so with ten at a time every other
+ * request would wait.
+ */
+const turnsOfLongReads = {
+  atOnce: 2,
+  perOrganisationMax: 1,
+  waitingMax: limits.connectionsWaitingMax,
+  waitMs: limits.connectionWaitMs,
+};
 
 /**
  * Creates a process's pools and caches. Interactions and keys have their own pools, so that uploads cannot starve them.
@@ -39,17 +55,10 @@ export function createParts(
   readonly pools: Readonly<Record<string, NodePools | OwnPool>>;
   readonly owners: OwningNodes | undefined;
   readonly detours: Detours;
+  readonly requirements: Requirements;
+  readonly place: LakePlace | undefined;
 } {
-  const keyPool = createPool(
-    {
-      ...config,
-      databaseConnectionsMax: limits.keyConnectionsMax,
-      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
-    },
-    () => {},
-    // Requests share a key lookup, so a lookup does not belong to any request's trace.
-    { statements: statementEvents(metrics, undefined) },
-  );
+  const keyPool = createKeyPool(config, metrics);
   // Behind a pooler, the workers' addresses are unknown. The shard map uses the key pool, so that uploads cannot delay
   // it.
   const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
@@ -64,6 +73,8 @@ export function createParts(
     { detours },
   );
   const suppressions = new Suppressions(config.erasureKeys);
+  const server = new ServerState(keyPool);
+  const requirements = new Requirements([server, suppressions.requirement(keyPool), new FileDescriptors()]);
   const onFlush = (rows: number) => metrics?.flushed(rows);
   const writer = new InteractionWriter(writerPools, suppressions, onFlush, traces);
   const checker = new UploadChecker();
@@ -83,14 +94,15 @@ export function createParts(
   });
   const sharedPool = new SharedPool(pools);
   const changeWatch = new ChangeWatch(sharedPool);
-  const lake = config.lakeUrl === null ? undefined : new LakeReader(config.lakeUrl);
+  const { lake, place } = createLake(config, keyPool);
   const uploadsStall = new StallWatch();
-  const readiness = new Readiness(config, {
+  const stalling = {
     uploads: uploadsStall,
     interactions: writer.stallWatch,
     connections: sharedPool,
     keys,
-  } satisfies Record<StallingPart, Stalling>);
+  } satisfies Record<StallingPart, Stalling>;
+  const readiness = new Readiness(config, stalling, requirements);
   return {
     config,
     metrics,
@@ -102,14 +114,18 @@ export function createParts(
     sessions: new ConsoleSessions(keyPool),
     owners,
     detours,
+    requirements,
+    server,
     failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
     requestLimits: new RequestLimits(config, sharedCounts),
     bytesInFlight: new BytesInFlight(config),
     writer,
+    longReads: new FairQueue(turnsOfLongReads),
     checker,
     cursors,
     changeWatch,
     lake,
+    place,
     readiness,
     uploadsStall,
     async close() {
@@ -117,6 +133,26 @@ export function createParts(
       await Promise.all([writerPool.end(), keyPool.end()]);
     },
   };
+}
+
+function createKeyPool(config: Config, metrics: Metrics | undefined): OwnPool {
+  return createPool(
+    {
+      ...config,
+      databaseConnectionsMax: limits.keyConnectionsMax,
+      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
+    },
+    () => {},
+    // Requests share a key lookup, so a lookup does not belong to any request's trace.
+    { statements: statementEvents(metrics, undefined) },
+  );
+}
+
+function createLake({ lakeUrl }: Config, pool: OwnPool) {
+  if (lakeUrl === null) return { lake: undefined, place: undefined };
+  const store = openStore(lakeUrl);
+  const place = new LakePlace(pool, store, lakeUrl);
+  return { lake: new LakeReader(store, place), place };
 }
 
 /** Returns the configuration for the same database on a worker. */

@@ -1,6 +1,7 @@
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import fastify, { type FastifyBaseLogger } from 'fastify';
 import { type Config, readConfig, version } from '../../config.ts';
 import { serveMetrics } from '../../http/server/metrics-server.ts';
@@ -9,21 +10,27 @@ import { LakeKeeper, type LakeLog } from '../../lake/keep-lake.ts';
 import { LakeSlots } from '../../lake/lake-slots.ts';
 import { LakeWriter } from '../../lake/lake-writer.ts';
 import { lakeLimits } from '../../lake/limits.ts';
+import { LakePlace } from '../../lake/store/lake-place.ts';
 import { openStore } from '../../lake/store/lake-store.ts';
 import { ParquetWriter } from '../../lake/table/parquet-writer.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import { Requirements } from '../../postgres/health/requirements.ts';
+import { ServerState } from '../../postgres/health/server-state.ts';
 import { createPool } from '../../postgres/pool.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
 import { commandError, refuseArguments } from '../arguments/help.ts';
 import { checkDatabase } from '../database/check-database.ts';
 import { explaining } from '../database/explain-database.ts';
+import { missingLakeUrl, openPlace, takeOver } from './lake-place.ts';
 
 /** Runs the `lake` command, which writes organisations' lakes until it is stopped. */
 export async function run(args: string[]): Promise<void> {
-  refuseArguments('lake', args);
+  const confirmed = placeNamed(args);
+  if (confirmed === undefined) refuseArguments('lake', args);
   // The image sets HOST to 0.0.0.0, which is refused without encryption. This command serves no API, so it ignores
   // HOST.
   const config = readConfig({ HOST: '127.0.0.1' });
+  if (confirmed !== undefined) return takeOver(config, confirmed);
   const log = fastify({ logger: loggerOf(config) }).log;
   const lake = await startLake(config, log);
   let isStopping = false;
@@ -39,16 +46,18 @@ export async function run(args: string[]): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
 }
 
+function placeNamed(args: string[]): string | undefined {
+  if (!args.some((arg) => arg.startsWith('--take-over'))) return undefined;
+  return parseArgs({ args, options: { 'take-over': { type: 'string' } } }).values['take-over'];
+}
+
 export interface Lake {
   stop(): Promise<void>;
 }
 
 export async function startLake(config: Config, log: FastifyBaseLogger): Promise<Lake> {
   const { databaseUrl: url, lakeUrl } = config;
-  if (lakeUrl === null)
-    throw commandError(
-      'LAKE_URL is missing; it should be a folder, such as file:///srv/lake, or s3://bucket/prefix',
-    );
+  if (lakeUrl === null) throw missingLakeUrl();
   const metrics =
     config.metricsPort > 0 ? new (await import('../../metrics/metrics.ts')).Metrics(version()) : undefined;
   const pool = createPool({ ...config, databaseConnectionsMax: lakeLimits.connectionsMax }, () => {});
@@ -74,9 +83,10 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     for (const warning of [...config.warnings, ...warnings]) log.warn(warning);
     if (away !== undefined) log.error({ err: away }, 'PostgreSQL cannot be used; waiting for it');
     const store = openStore(lakeUrl);
-    await store.probe().catch((error: Error) => {
-      throw commandError(`the lake at ${lakeUrl} cannot be written: ${error.message}`);
-    });
+    const place = new LakePlace(pool, store, lakeUrl);
+    await openPlace(place, store, lakeUrl, away === undefined);
+    const stopWatching = new Requirements([new ServerState(slotPool)]).watch(log);
+    ends.unshift(async () => stopWatching());
     const slots = new LakeSlots(slotPool);
     const suppressions = new Suppressions(config.erasureKeys);
     const isHeld = (organisationId: string) => slots.isHeld(organisationId);
@@ -85,7 +95,7 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
         { organisation_id },
         'the files of a lake do not match the database; they are deleted, and everything is copied again',
       );
-    const writer = new LakeWriter({ pool, store, parquet, suppressions, isHeld, startedOver });
+    const writer = new LakeWriter({ pool, store, place, parquet, suppressions, isHeld, startedOver });
     const keeper = new LakeKeeper({
       pool,
       slots,

@@ -23,6 +23,7 @@ export function sourcesOf(
       await Promise.race([asked, sleep(limits.metricsReadyMs, undefined, { ref: false })]);
       return wasReady;
     },
+    clockAheadMs: () => parts.server.aheadMs,
     isRedisUp: () => shared && shared.client.status === 'ready',
     pools: parts.pools,
     waitingForConnection: () => parts.pool.waitingCount,

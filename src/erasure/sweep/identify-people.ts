@@ -1,65 +1,140 @@
-// erasure/sweep/: removes erased people's remaining data from every table, step by step.
-
+import type { Next, Place } from '../../jobs/job.ts';
 import { limits } from '../../limits.ts';
-import { type PersonalTable, personalTables } from '../../people/personal-tables.ts';
+import type { Searched } from '../../people/people.ts';
+import { type PersonalTable, personalTables, tableWith } from '../../people/personal-tables.ts';
+import {
+  keyTables,
+  type Page,
+  readAnswerTexts,
+  readKeys,
+  readRejectionTexts,
+} from '../../people/read-texts.ts';
 import { type Pool, withClient } from '../../postgres/pool.ts';
+import { inTransaction } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
+import type { SweepStep } from './sweep-step.ts';
 
-/**
- * Hides erased people whose data came back when a backup was restored. Only the hashes of their ids are known, so this
- * compares all customers with the hashes before any key works again. Customers that match are hidden as if their erasure
- * had just been requested. The sweep finds the remaining people.
- */
-export async function hideRestoredCustomers(
-  pool: Pool,
-  suppressions: Suppressions,
-  stopping?: AbortSignal,
-): Promise<void> {
-  const { rows } = await pool.query<{ organisation_id: string }>(
-    `select distinct organisation_id from erasures where step = 'identify customers'`,
-  );
-  const customers = personalTables.filter(({ type }) => type === 'customers');
-  for (const { organisation_id } of rows) {
-    for (const table of customers)
-      for (let after: string | null = firstUuid; after !== null; ) {
-        if (stopping?.aborted) return;
-        after = await identifyNext(pool, organisation_id, table, after, suppressions);
-      }
-    await pool.query(
-      `update erasures set step = 'identify' where organisation_id = $1 and step = 'identify customers'`,
-      [organisation_id],
-    );
-  }
-  if (rows.length > 0) await pool.query('select people_are_hidden()');
+/** Returns whether an erasure was repeated after a restore, so that only the hashes of its people's ids are known. */
+export function isRestored({ step }: { readonly step: string }): boolean {
+  return step.startsWith('identify');
 }
 
+/** Reads the next ids of people from one place in which they can be stored. */
+type Source = (db: Searched, organisationId: string, after: string | null) => Promise<Ids>;
+
+interface Ids {
+  readonly ids: readonly string[];
+  readonly next: string | null;
+}
+
+/** Customers come first, because keys work again as soon as restored customers are hidden. */
+const sources: readonly Source[] = [
+  idsInTable(tableWith('customers')),
+  ...personalTables.filter(({ type }) => type !== 'customers').map(idsInTable),
+  idsInTexts(readRejectionTexts),
+  idsInTexts(readAnswerTexts),
+  ...keyTables.map((table) =>
+    idsInTexts((db, organisationId, after) => readKeys(db, table, organisationId, after)),
+  ),
+  idsAskedFor,
+  idsInCollected,
+];
+
 /**
- * Compares the people's ids in the next rows of a table with the hashes of erased people, and adds the matching ids to
- * their erasures. Returns the position to continue from, or null at the end of the table.
+ * Finds people whose data came back when a backup was restored. Only the hashes of their ids are known, so all ids that
+ * are stored anywhere are compared with the hashes. Ids that match are hidden as if their erasure had just been requested.
  */
-export async function identifyNext(
+export async function identifyPeople(
   pool: Pool,
-  organisationId: string,
-  { name, id, identifying }: PersonalTable,
-  after: string,
+  place: Place,
   suppressions: Suppressions,
-): Promise<string | null> {
-  const columns = identifying.map((column) => `${column}::text`).join(', ');
-  const { rows } = await pool.query<{ id: string; people: (string | null)[] }>(
-    `select ${id} as id, array[${columns}] as people from ${name}
-     where organisation_id = $1 and ${id} > $2 order by ${id} limit ${limits.erasureRowsPerScan}`,
-    [organisationId, after],
-  );
-  const people = new Set(rows.flatMap((row) => row.people).filter((one) => one !== null));
-  const erased = await withClient(pool, (client) => suppressions.erasuresOf(client, organisationId, people));
-  if (erased.size > 0)
-    await pool.query(
-      `insert into erasure_ids (organisation_id, erasure_id, id)
-       select o.organisation_id, i.erasure_id, i.id
-       from tenants o cross join unnest($2::uuid[], $3::text[]) as i(erasure_id, id)
-       where o.organisation_id = $1 on conflict do nothing`,
-      [organisationId, [...erased.values()], [...erased.keys()]],
+): Promise<Next<SweepStep>> {
+  const { organisationId } = place;
+  const at = (place.position ?? { source: 0, after: null }) as { source: number; after: string | null };
+  const { ids, next } = await (sources[at.source] as Source)(pool, organisationId, at.after);
+  const erased = await withClient(pool, (client) => suppressions.erasuresOf(client, organisationId, ids));
+  const found = [...erased].flatMap(([id, erasures]) => erasures.map((erasureId) => ({ id, erasureId })));
+  if (found.length > 0)
+    await inTransaction(pool, async (client) => {
+      await place.lock(client);
+      await client.query(
+        `insert into erasure_ids (organisation_id, erasure_id, id)
+         select r.organisation_id, r.erasure_id, i.id
+         from erasures r join unnest($2::uuid[], $3::text[]) as i(erasure_id, id) on i.erasure_id = r.erasure_id
+         where r.organisation_id = $1 and r.state = 'sweeping' on conflict do nothing`,
+        [organisationId, found.map(({ erasureId }) => erasureId), found.map(({ id }) => id)],
+      );
+    });
+  if (next !== null) return { step: 'identify', position: { source: at.source, after: next } };
+  if (at.source === 0) await noteHidden(pool, place);
+  if (at.source + 1 < sources.length)
+    return { step: 'identify', position: { source: at.source + 1, after: null } };
+  await inTransaction(pool, async (client) => {
+    await place.lock(client);
+    await client.query(
+      `update erasures set step = 'fence' where organisation_id = $1 and state = 'sweeping' and step like 'identify%'`,
+      [organisationId],
     );
-  return rows.length === limits.erasureRowsPerScan ? (rows.at(-1)?.id ?? null) : null;
+  });
+  return { step: 'fence' };
+}
+
+async function noteHidden(pool: Pool, place: Place): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await place.lock(client);
+    await client.query(
+      `update erasures set step = 'identify' where organisation_id = $1 and step = 'identify customers'`,
+      [place.organisationId],
+    );
+  });
+  await pool.query('select people_are_hidden()');
+}
+
+function idsInTable({ name, id, identifying }: PersonalTable): Source {
+  const columns = identifying.map((column) => `${column}::text`).join(', ');
+  return async (db, organisationId, after) => {
+    const { rows } = await db.query<{ id: string; people: (string | null)[] }>(
+      `select ${id} as id, array[${columns}] as people from ${name}
+       where organisation_id = $1 and ${id} > $2 order by ${id} limit ${limits.erasureRowsPerScan}`,
+      [organisationId, after ?? firstUuid],
+    );
+    return {
+      ids: [...new Set(rows.flatMap(({ people }) => people.filter((one) => one !== null)))],
+      next: rows.length === limits.erasureRowsPerScan ? (rows.at(-1)?.id ?? null) : null,
+    };
+  };
+}
+
+function idsInTexts(
+  read: (db: Searched, organisationId: string, after: string | null) => Promise<Page<unknown>>,
+): Source {
+  return async (db, organisationId, after) => {
+    const { texts, next } = await read(db, organisationId, after);
+    return { ids: [...new Set(texts.flatMap(({ ids }) => ids))], next };
+  };
+}
+
+async function idsAskedFor(db: Searched, organisationId: string, after: string | null): Promise<Ids> {
+  const { rows } = await db.query<{ id: string }>(
+    `select distinct id from access_request_ids where organisation_id = $1 and id > $2
+     order by id limit ${limits.erasureRowsPerScan}`,
+    [organisationId, after ?? ''],
+  );
+  const last = rows.length === limits.erasureRowsPerScan ? rows.at(-1) : undefined;
+  return { ids: rows.map(({ id }) => id), next: last?.id ?? null };
+}
+
+async function idsInCollected(db: Searched, organisationId: string, after: string | null): Promise<Ids> {
+  const { rows } = await db.query<{ access_request_id: string; type: string; id: string; people: string[] }>(
+    `select access_request_id, type, id, people from access_request_records
+     where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
+     order by access_request_id, type, id limit ${limits.erasureTextsPerStep}`,
+    [organisationId, ...(after === null ? [firstUuid, '', ''] : JSON.parse(after))],
+  );
+  const last = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
+  return {
+    ids: [...new Set(rows.flatMap(({ people }) => people))],
+    next: last ? JSON.stringify([last.access_request_id, last.type, last.id]) : null,
+  };
 }

@@ -1,14 +1,20 @@
+import type { Place } from '../../jobs/job.ts';
 import { limits } from '../../limits.ts';
+import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { queryRows } from '../../postgres/transactions.ts';
+import { peopleOf } from '../../registry/personal.ts';
+import { personalFields } from '../../registry/upload-types.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
-import type { Step } from './sweep-step.ts';
+import { countErased } from './sweep-rows.ts';
+import type { Swept } from './sweep-step.ts';
 
 interface Collected {
   readonly access_request_id: string;
   readonly type: string;
   readonly id: string;
   readonly people: readonly string[];
+  readonly record: string;
 }
 
 /** An access request, and the number of its records by type. */
@@ -18,32 +24,68 @@ interface Counted {
 }
 
 /**
- * Deletes the records that access requests have collected about the people being erased. No new records about them are
+ * Deletes the records that access requests have collected about the people being erased, and their ids in collected
+ * interactions of others. No new records about them are
  * collected once the fences have been passed, because access requests skip everyone who is suppressed or hidden.
  */
-export const forgetCollected: Step =
-  async (_, { organisationId, ids }, from) =>
-  async (client) => {
-    if (from === null)
-      await client.query(
-        'delete from access_request_ids where organisation_id = $1 and id = any ($2::text[])',
-        [organisationId, [...ids.keys()]],
-      );
-    const { rows } = await client.query<Collected>(
-      `select access_request_id, type, id, people from access_request_records
-       where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
-       order by access_request_id, type, id limit ${limits.erasureTextsPerStep}`,
-      [organisationId, ...(from === null ? [firstUuid, '', ''] : JSON.parse(from))],
+export async function sweepAccess(client: Client, { organisationId, position }: Place): Promise<Swept> {
+  const search: Search = { organisationId, for: 'erasures' };
+  const from = position as readonly [request: string, type: string, id: string] | null;
+  if (from === null) {
+    const isWanted = `exists (select from ${wantedIds(search)} and i.id = q.id offset 0)`;
+    const { rowCount } = await client.query(
+      `delete from access_request_ids q where q.organisation_id = $1 and ${isWanted} and q.id <= (
+         select max(part.id) from (
+           select q.id from access_request_ids q where q.organisation_id = $1 and ${isWanted}
+           order by q.id limit ${limits.purgeRowsMax}) as part)`,
+      [organisationId],
     );
-    const found = rows.filter(({ people }) => people.some((id) => ids.has(id)));
-    if (found.length > 0) await forget(client, organisationId, found);
-    const last = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
-    return {
-      done: [],
-      rows: found.map(({ people }) => ids.get(people.find((id) => ids.has(id)) ?? '') as string),
-      after: last ? JSON.stringify([last.access_request_id, last.type, last.id]) : null,
-    };
-  };
+    // An id can belong to several requests, so there may be more than the limit.
+    if ((rowCount ?? 0) >= limits.purgeRowsMax) return { next: { step: 'access requests' } };
+  }
+  const { rows } = await client.query<Collected>(
+    `select access_request_id, type, id, people, record from access_request_records
+     where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
+     order by access_request_id, type, id limit ${limits.erasureTextsPerStep}`,
+    [organisationId, ...(from ?? [firstUuid, '', ''])],
+  );
+  const wanted = await wantedAmong(
+    client,
+    search,
+    rows.flatMap(({ people }) => people),
+  );
+  const found = rows.filter(({ people }) => people.some((id) => wanted.has(id)));
+  const kept = found.flatMap((one) => withoutMentioned(one, wanted) ?? []);
+  const left = new Set(kept.map(keyOf));
+  const forgotten = found.filter((one) => !left.has(keyOf(one)));
+  if (forgotten.length > 0) await forget(client, organisationId, forgotten);
+  for (const { access_request_id, type, id, people, record } of kept) {
+    const text = `update access_request_records set people = $5, record = $6
+      where organisation_id = $1 and access_request_id = $2 and type = $3 and id = $4`;
+    const values = [organisationId, access_request_id, type, id, JSON.stringify(people), record];
+    await queryRows(client, { text, values }, 1);
+  }
+  const erasures = found.flatMap(
+    ({ people }) => people.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? [],
+  );
+  await countErased(client, organisationId, 'access_requests', erasures);
+  const last = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
+  if (!last) return { next: { step: 'changes' } };
+  return { next: { step: 'access requests', position: [last.access_request_id, last.type, last.id] } };
+}
+
+const keyOf = ({ access_request_id, type, id }: Collected) => `${access_request_id} ${type} ${id}`;
+
+/** Returns an interaction that belongs to none of these people without the ids that mention them. */
+function withoutMentioned(collected: Collected, wanted: { has(id: string): boolean }): Collected | undefined {
+  if (collected.type !== 'interactions') return undefined;
+  const fields = personalFields('interactions');
+  const record = JSON.parse(collected.record) as Record<string, string | null>;
+  if (peopleOf(fields, (field) => record[field]).some((id) => wanted.has(id))) return undefined;
+  for (const field of fields.alone) if (wanted.has(record[field] ?? '')) record[field] = null;
+  const people = collected.people.filter((id) => !wanted.has(id));
+  return { ...collected, people, record: JSON.stringify(record) };
+}
 
 async function forget(client: Client, organisationId: string, found: readonly Collected[]): Promise<void> {
   const requests = [...new Set(found.map(({ access_request_id }) => access_request_id))];

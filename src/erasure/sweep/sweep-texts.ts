@@ -1,96 +1,168 @@
-import { type KeyTable, nextAnswers, nextKeys, nextRejections } from '../../people/find-texts.ts';
-import { queryRow, queryRows } from '../../postgres/transactions.ts';
+import type { Place } from '../../jobs/job.ts';
+import { limits } from '../../limits.ts';
+import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
+import { keyTables, readAnswerTexts, readKeys, readRejectionTexts } from '../../people/read-texts.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { queryRows } from '../../postgres/transactions.ts';
 import { isUuid } from '../../registry/fields.ts';
+import { firstUuid } from '../../registry/uuid-v7.ts';
 import { countChange } from '../../rejections/rejection-kinds.ts';
 import { deleteLocked, lockRejections } from '../../rejections/rejections.ts';
-import { settleOrganisation } from '../../rejections/unsettled-batches.ts';
+import { newestUnsettled, settleUpTo } from '../../rejections/unsettled-batches.ts';
+import { eraseFromReport } from '../../reports/erase-from-report.ts';
 import { answerWithout } from '../../suppression/hidden-ids.ts';
-import type { Step, Sweep } from './sweep-step.ts';
+import { type KeyTable, replaceKeys } from '../../suppression/idempotency-keys.ts';
+import { withoutErased } from '../../suppression/ids-in-text.ts';
+import { countErased } from './sweep-rows.ts';
+import type { Swept } from './sweep-step.ts';
 
-/** Returns the erasure that the first of these people belongs to. */
-function erasureOf({ ids }: Sweep, { named: [first = ''] }: { readonly named: readonly string[] }): string {
-  return ids.get(first) as string;
-}
-
-/** Deletes failed records that contain the people's ids, whatever the reason for the failure. */
-const rejections: Step = async (pool, sweep, from) => {
-  const { organisationId } = sweep;
-  // Upload batches that have not been settled yet can also contain ids.
-  await settleOrganisation(pool, organisationId);
-  const { found, after } = await nextRejections(pool, sweep, from);
-  return async (client) => {
-    const there = await lockRejections(
-      client,
-      organisationId,
-      found.map(({ rejection_id }) => rejection_id),
-    );
-    const leaving = found.filter(({ rejection_id }) => there.has(rejection_id));
-    const rejected = new Map<string, number>();
-    for (const { kind_id } of leaving) countChange(rejected, kind_id, -1);
-    if (leaving.length > 0)
-      await deleteLocked(
-        client,
-        organisationId,
-        leaving.map(({ rejection_id }) => rejection_id),
-      );
-    return {
-      done: [{ organisationId, stored: null, rejected, receipt: null }],
-      rows: leaving.map((one) => erasureOf(sweep, one)),
-      after,
-    };
-  };
-};
-
-/** Removes the ids of failed customer records from the responses that are stored in receipts. */
-const receipts: Step = async (pool, sweep, from) => {
-  const { organisationId, ids } = sweep;
-  const { found, after } = await nextAnswers(pool, sweep, from);
-  return async (client) => {
-    for (const { request_id, batch, answer } of found) {
-      const text = `update receipt_batches set answer = $4 where organisation_id = $1 and request_id = $2 and batch = $3`;
-      const values = [organisationId, request_id, batch, answerWithout(ids, answer)];
-      await queryRows(client, { text, values }, 1);
-    }
-    return { done: [], rows: found.map((one) => erasureOf(sweep, one)), after };
-  };
-};
-
-/** Removes Idempotency-Keys that contain an id, because clients can choose any string as a key. */
-function keysOf(table: KeyTable, forget: string): Step {
-  return async (pool, sweep, from) => {
-    const { found, after } = await nextKeys(pool, table, sweep, from);
-    return async (client) => {
-      if (found.length > 0)
-        await client.query(`${forget} where organisation_id = $1 and idempotency_key = any ($2::text[])`, [
-          sweep.organisationId,
-          found.map(({ key }) => key),
-        ]);
-      return { done: [], rows: found.map((one) => erasureOf(sweep, one)), after };
-    };
-  };
-}
+const searchOf = ({ organisationId }: Place): Search => ({ organisationId, for: 'erasures' });
 
 /** Erases the data from which the report is calculated. The report's figures stay. */
-const report: Step = async (_, sweep) => async (client) => {
-  const { organisationId, ids } = sweep;
-  // Wait for a report step that is running. Later report steps read interactions that no longer contain these people.
-  await client.query('select from report_progress where organisation_id = $1 for update', [organisationId]);
-  await queryRow(client, {
-    text: 'select erase_from_report($1, $2::uuid[])',
-    values: [organisationId, [...ids.keys()].filter(isUuid)],
-  });
-  return { done: [], rows: [], after: null };
-};
+export async function sweepReport(client: Client, place: Place): Promise<Swept> {
+  const { rows } = await client.query<{ id: string }>(
+    `select distinct i.id from ${wantedIds(searchOf(place))} and i.id > $2 order by i.id limit ${limits.peoplePerSearch}`,
+    [place.organisationId, place.position ?? ''],
+  );
+  const ids = rows.map(({ id }) => id);
+  const students = ids.filter(isUuid);
+  const hasMore = students.length > 0 && (await eraseFromReport(client, place.organisationId, students));
+  if (hasMore) return { next: { step: 'report', position: place.position } };
+  const isLast = ids.length < limits.peoplePerSearch;
+  return { next: isLast ? { step: 'rows' } : { step: 'report', position: ids.at(-1) } };
+}
 
-/** The steps for everything other than records and interactions. */
-export const eraseTexts: readonly (readonly [name: string, step: Step])[] = [
-  ['rejections', rejections],
-  ['receipts', receipts],
-  ['receipt_keys', keysOf('receipts', 'update receipts set idempotency_key = null')],
-  ['upload_idempotency_keys', keysOf('upload_idempotency_keys', 'delete from upload_idempotency_keys')],
-  [
-    'interaction_idempotency_keys',
-    keysOf('interaction_idempotency_keys', 'delete from interaction_idempotency_keys'),
-  ],
-  ['report', report],
-];
+interface RejectionsPlace {
+  /** Batches up to this one may have settled rejections, and contain ids themselves. They are settled first. */
+  readonly settleUpTo?: string;
+  readonly after: string | null;
+}
+
+/** Deletes people's failed records, whatever the reason for the failure, and clears their ids in those of others. */
+export async function sweepRejections(client: Client, place: Place): Promise<Swept> {
+  const { organisationId } = place;
+  const at = (place.position ?? {
+    settleUpTo: await newestUnsettled(client, organisationId),
+    after: null,
+  }) as RejectionsPlace;
+  if (at.settleUpTo !== undefined) {
+    const { done, isSettled } = await settleUpTo(client, organisationId, at.settleUpTo);
+    return { next: { step: 'rejections', position: isSettled ? { after: null } : at }, done };
+  }
+  const { texts, next } = await readRejectionTexts(client, organisationId, at.after);
+  const wanted = await wantedAmong(
+    client,
+    searchOf(place),
+    texts.flatMap(({ ids }) => ids),
+  );
+  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  const locked = await lockRejections(
+    client,
+    organisationId,
+    found.map(({ rejection_id }) => rejection_id),
+  );
+  const there = found.filter(({ rejection_id }) => locked.has(rejection_id));
+  const kept = there.flatMap((one) => withoutErased(one, wanted) ?? []);
+  const leaving = there.filter((one) => !kept.some(({ rejection_id }) => rejection_id === one.rejection_id));
+  const rejected = new Map<string, number>();
+  for (const { kind_id } of leaving) countChange(rejected, kind_id, -1);
+  if (leaving.length > 0)
+    await deleteLocked(
+      client,
+      organisationId,
+      leaving.map(({ rejection_id }) => rejection_id),
+    );
+  for (const { rejection_id, record } of kept) {
+    const text = 'update rejections set record = $3 where organisation_id = $1 and rejection_id = $2';
+    await queryRows(client, { text, values: [organisationId, rejection_id, record] }, 1);
+  }
+  const erasureOf = ({ ids }: { readonly ids: readonly string[] }) =>
+    ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? [];
+  await countErased(client, organisationId, 'rejections', there.flatMap(erasureOf));
+  return {
+    next: next === null ? { step: 'receipts' } : { step: 'rejections', position: { after: next } },
+    done: [{ organisationId, stored: null, rejected, receipt: null }],
+  };
+}
+
+/** Removes the ids of failed customer records from the responses that are stored in receipts. */
+export async function sweepAnswers(client: Client, place: Place): Promise<Swept> {
+  const { organisationId, position } = place;
+  const { texts, next } = await readAnswerTexts(client, organisationId, position as string | null);
+  const wanted = await wantedAmong(
+    client,
+    searchOf(place),
+    texts.flatMap(({ ids }) => ids),
+  );
+  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  for (const { request_id, batch, answer } of found) {
+    const text = `update receipt_batches set answer = $4 where organisation_id = $1 and request_id = $2 and batch = $3`;
+    const values = [organisationId, request_id, batch, answerWithout(wanted, answer)];
+    await queryRows(client, { text, values }, 1);
+  }
+  const erasures = found.flatMap(({ ids }) => ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? []);
+  await countErased(client, organisationId, 'receipts', erasures);
+  return { next: next === null ? { step: 'keys' } : { step: 'receipts', position: next } };
+}
+
+/** Replaces Idempotency-Keys that contain ids by their hashes, so that retries still find them. */
+export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
+  const { organisationId } = place;
+  const at = (place.position ?? { table: 0, after: null }) as { table: number; after: string | null };
+  const table = keyTables[at.table] as KeyTable;
+  const { texts, next } = await readKeys(client, table, organisationId, at.after);
+  const wanted = await wantedAmong(
+    client,
+    searchOf(place),
+    texts.flatMap(({ ids }) => ids),
+  );
+  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  if (found.length > 0)
+    await replaceKeys(
+      client,
+      organisationId,
+      table,
+      found.map(({ key }) => key),
+    );
+  const erasures = found.flatMap(({ ids }) => ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? []);
+  await countErased(client, organisationId, table === 'receipts' ? 'receipt_keys' : table, erasures);
+  if (next !== null) return { next: { step: 'keys', position: { table: at.table, after: next } } };
+  const isLast = at.table === keyTables.length - 1;
+  return {
+    next: isLast
+      ? { step: 'access requests' }
+      : { step: 'keys', position: { table: at.table + 1, after: null } },
+  };
+}
+
+/**
+ * Overwrites people's ids in the change log with the nil UUID. The ids are not removed, because a cursor contains a
+ * position in an entry's list of ids. Only entries about customers contain people's ids. This step runs before the
+ * customers are deleted. The log entries about the deletion of customers stay until the day on which they were written is
+ * dropped.
+ */
+export async function sweepLog(client: Client, place: Place): Promise<Swept> {
+  const { organisationId, position } = place;
+  const isWanted = `exists (select from ${wantedIds(searchOf(place))} and i.id = c.id::text offset 0)`;
+  const { rows } = await client.query<{ change_id: string; has_people: boolean }>(
+    `select change_id, exists (select from unnest(ids) as c(id) where ${isWanted}) as has_people from changes
+     where organisation_id = $1 and type = 'customers' and change_id > $2
+     order by change_id limit ${limits.erasureChangesPerStep}`,
+    [organisationId, position ?? firstUuid],
+  );
+  const found = rows.filter(({ has_people }) => has_people).map(({ change_id }) => change_id);
+  if (found.length > 0) {
+    const statement = {
+      text: `
+        update changes set ids = (
+          select array_agg(case when ${isWanted} then '${firstUuid}'::uuid else c.id end order by c.at)
+          from unnest(ids) with ordinality as c(id, at))
+        where organisation_id = $1 and change_id = any ($2::uuid[])
+          and change_id >= '${found[0]}' and change_id <= '${found.at(-1)}'`,
+      values: [organisationId, found],
+    };
+    await queryRows(client, statement, found.length);
+  }
+  const last = rows.length === limits.erasureChangesPerStep ? rows.at(-1) : undefined;
+  return { next: last ? { step: 'changes', position: last.change_id } : { step: 'customers' } };
+}

@@ -1,6 +1,7 @@
 import { type Measure, measures } from '../../activity/activity-counts.ts';
 import { busiestOrganisations, serviceState } from '../../activity/find-activity.ts';
 import { limits } from '../../limits.ts';
+import { waitingWork } from '../../maintenance/waiting-work.ts';
 import { oneOf, optional, perPage } from '../../registry/fields.ts';
 import type { Operation } from '../operation/operation.ts';
 import type { AdminParts } from './parts.ts';
@@ -47,18 +48,24 @@ const service: Operation<AdminParts> = {
   tag,
   summary: 'See the state of the service',
   description:
-    'Returns the running processes, when each maintenance chore last succeeded and last failed, how far ahead partitions ' +
-    'exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted ' +
+    'Returns the running processes, when each maintenance chore last succeeded and last failed, which background work ' +
+    'is waiting, how far ahead partitions exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted ' +
     'organisations.',
   permission: null,
   answers: {
     200: { description: 'The state in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
   },
   async handle(_call, { pool, config }) {
+    const work = Object.entries(await waitingWork(pool, config));
     return {
       status: 200,
       body: {
         ...(await serviceState(pool)),
+        waiting: work.map(([name, { waiting, oldestSeconds }]) => ({
+          work: name,
+          count: waiting,
+          oldest_seconds: oldestSeconds,
+        })),
         receipts_kept_days: config.receiptsKeptDays,
         deleted_organisations_kept_days: config.deletedOrganisationsKeptDays,
       },

@@ -1,7 +1,8 @@
 import { invalidRequest } from '../../errors.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { listAuditEntries } from '../../operator/audit-log.ts';
-import { optional } from '../../registry/fields.ts';
+import { dateTime, optional, text } from '../../registry/fields.ts';
+import { unixMsOf } from '../../registry/times.ts';
 import { onePage } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
 import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
@@ -15,23 +16,48 @@ const list: Operation<AdminParts> = {
   summary: 'Read the audit log',
   description:
     'Returns a page of the audit log, the newest entry first, for one organisation or for all. Send `next_cursor` as ' +
-    '`cursor` until it is null. Entries that are added in the meantime appear when you read the first page again.',
+    '`cursor` until it is null. Entries that are added in the meantime appear when you read the first page again. An entry ' +
+    '`console.links` counts the links that an actor has created on that day.',
   permission: null,
-  query: { organisation: optional(slugField), ...pageQuery },
+  query: {
+    organisation: optional(slugField),
+    actor: optional(text({ description: 'such as `token:deploy`', codePointsMax: 200 })),
+    action: optional(
+      text({ description: 'such as `key.issue`, or `key` for all of them', codePointsMax: 100 }),
+    ),
+    since: optional(dateTime({ description: 'only entries from then on' })),
+    until: optional(dateTime({ description: 'only entries before then' })),
+    ...pageQuery,
+  },
   answers: { 200: onePage('AuditPage') },
   async handle(call, { pool, cursors }) {
-    const { organisation: slug, cursor } = call.query as { organisation?: string; cursor?: string };
-    const organisationId = slug === undefined ? null : (await organisationNamed(pool, slug)).organisation_id;
+    const { organisation: slug, cursor, actor, action, since, until } = call.query as AuditQuery;
+    const organisationId =
+      slug === undefined ? undefined : (await organisationNamed(pool, slug)).organisation_id;
+    const filter = { organisationId, actor, action, since: dateOf(since), until: dateOf(until) };
     const signer = await cursors.for(organisationId ?? 'all', 'audit');
     const { cursor: _, ...query } = call.query;
     const { rows, next_cursor } = await pageOf(
       cursor === undefined ? query : { ...query, cursor: readCursor(cursor, signer) },
-      (before, count) => listAuditEntries(pool, organisationId, count, before),
+      (before, count) => listAuditEntries(pool, filter, count, before),
       ({ audit_id }) => `${audit_id}.${signer.sign(audit_id)}`,
     );
     return { status: 200, body: { entries: rows, next_cursor } };
   },
 };
+
+interface AuditQuery {
+  readonly organisation?: string;
+  readonly cursor?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly since?: Parameters<typeof unixMsOf>[0];
+  readonly until?: Parameters<typeof unixMsOf>[0];
+}
+
+function dateOf(instant: AuditQuery['since']): Date | undefined {
+  return instant === undefined ? undefined : new Date(unixMsOf(instant));
+}
 
 function readCursor(cursor: string, signer: CursorSigner): string {
   const [auditId = '', signature = ''] = cursor.split('.', 2);

@@ -41,7 +41,7 @@ const permissions: BodyField<string[]> = {
     type: 'array',
     items: { type: 'string', enum: knownPermissions },
     minItems: 1,
-    description: 'default: every permission',
+    description: `default: ${allPermissions.join(', ')}; of a browser key: ${browserPermissions.join(', ')}`,
   },
   read(value) {
     if (!Array.isArray(value) || value.length === 0 || !value.every((one) => typeof one === 'string'))

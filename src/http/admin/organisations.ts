@@ -8,7 +8,7 @@ import {
   restoreOrganisation,
 } from '../../operator/audited-actions.ts';
 import { lakeStateOf } from '../../operator/lake-state.ts';
-import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
+import { findOrganisation, listOrganisations, withStored } from '../../operator/organisations.ts';
 import {
   keptDaysProblem,
   keptDaysRange,
@@ -80,8 +80,8 @@ const list: Operation<AdminParts> = {
   tag,
   summary: 'List organisations',
   description:
-    'Returns a page of organisations, ordered by slug. Send `next_cursor` as `cursor` until it is null. With `search`, ' +
-    'it returns only organisations whose slug or name contains the text, in upper or lower case.',
+    'Returns a page of organisations, ordered by slug, and how much each of them has stored. Send `next_cursor` as ' +
+    '`cursor` until it is null. With `search`, it returns only organisations whose slug or name contains the text, in upper or lower case.',
   permission: null,
   query: { search: optional(text({ codePointsMax: limits.organisationSearchCodePointsMax })), ...pageQuery },
   answers: { 200: onePage('OrganisationPage') },
@@ -89,7 +89,7 @@ const list: Operation<AdminParts> = {
     const { search } = call.query as { search?: string };
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count, search);
     const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);
-    return { status: 200, body: { organisations: rows, next_cursor } };
+    return { status: 200, body: { organisations: await withStored(pool, rows), next_cursor } };
   },
 };
 

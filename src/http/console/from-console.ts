@@ -9,21 +9,28 @@ const apiPath = '/console/api';
 
 /** For each API, the paths below `apiPath` that map to operations. */
 const operationPaths: Readonly<Record<ApiName, RegExp>> = {
-  public: /^\/console\/api\/(v1|user-interactions)([/?]|$)/,
-  admin: /^\/console\/api\/admin\/v1([/?]|$)/,
+  public: /^\/(v1|user-interactions)([/?]|$)/,
+  admin: /^\/admin\/v1([/?]|$)/,
 };
 
-const fromConsole = new WeakSet<IncomingMessage>();
+/** Each request of a page names the key or token that was signed in when the page was opened. */
+const signedInAs = /^\/as\/([\w-]{1,64})(?=\/)/;
+
+/** The console's requests, with the key or token that each of them names. */
+const fromConsole = new WeakMap<IncomingMessage, string | undefined>();
 
 /**
  * Returns the URL of the operation that a console request calls. The console uses the API's operations under a different
- * path and with a cookie instead of a key. The cookie is limited to that path, so browsers do not send it to the API
- * itself.
+ * path and with a cookie instead of a key. Browsers also send the cookie to the API itself, which ignores it.
  */
 export function withoutConsole(api: ApiName, request: IncomingMessage, url: string): string {
-  if (!url.startsWith(apiPath) || !operationPaths[api].test(url)) return url;
-  fromConsole.add(request);
-  return url.slice(apiPath.length);
+  if (!url.startsWith(`${apiPath}/`)) return url;
+  const called = url.slice(apiPath.length);
+  const [named = '', name] = signedInAs.exec(called) ?? [];
+  const operation = called.slice(named.length);
+  if (!operationPaths[api].test(operation)) return url;
+  fromConsole.set(request, name);
+  return operation;
 }
 
 export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
@@ -34,8 +41,17 @@ export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
  * Throws if a request that could change something does not come from one of the console's own pages. Browsers do not send
  * the cookie with cross-site requests, so this check matters only for requests from other hosts on the same site.
  */
-export function refuseOtherPage({ method, headers, host }: FastifyRequest): void {
+export function refuseOtherPage({ method, headers, host, protocol }: FastifyRequest): void {
   if (method === 'GET' || method === 'HEAD') return;
-  const { origin = '' } = headers;
-  if (!URL.canParse(origin) || new URL(origin).host !== host) throw new RequestError('other_page');
+  const own = URL.parse(`${protocol}://${host}`);
+  if (own === null || headers.origin !== own.origin) throw new RequestError('other_page');
+}
+
+/**
+ * Throws if the browser has signed in with another key or token since the page was opened. The page would otherwise change
+ * one organisation while it shows another.
+ */
+export function refuseOtherSession({ raw }: Pick<FastifyRequest, 'raw'>, signedIn: string): void {
+  const named = fromConsole.get(raw);
+  if (named !== undefined && named !== signedIn) throw new RequestError('other_session');
 }

@@ -23,10 +23,12 @@ const signIn: Operation<AdminParts> = {
   requestBody: signInBody,
   async handle(call, { pool }) {
     const { token } = readFields(fields, call.body, false);
+    const replaced = operatorCookie.tokenOf(call);
     const found = await findToken(pool, token);
     if (!found) throw new RequestError('token_not_usable');
     const session = await beginOperatorSession(pool, found.name);
     const body = await authenticateOperator(pool, session);
+    await endOperatorSession(pool, replaced);
     return { status: 201, body, headers: operatorCookie.set(call, session, limits.consoleSessionSeconds) };
   },
 };
@@ -36,8 +38,8 @@ const show: Operation<AdminParts> = {
   id: 'operator-session',
   method: 'GET',
   summary: 'Which admin token is signed in?',
-  async handle({ headers }, { pool }) {
-    const session = operatorCookie.tokenIn(headers.cookie as string);
+  async handle(call, { pool }) {
+    const session = operatorCookie.tokenOf(call);
     return { status: 200, body: await authenticateOperator(pool, session) };
   },
 };
@@ -48,7 +50,7 @@ const signOut: Operation<AdminParts> = {
   method: 'DELETE',
   summary: 'End the session.',
   async handle(call, { pool }) {
-    await endOperatorSession(pool, operatorCookie.tokenIn(call.headers.cookie as string));
+    await endOperatorSession(pool, operatorCookie.tokenOf(call));
     return { status: 204, body: '', headers: operatorCookie.set(call, '', 0) };
   },
 };

@@ -1,3 +1,4 @@
+import { RequestError } from '../../errors.ts';
 import type { Call } from '../operation/operation.ts';
 
 /** The cookie that holds a session token. */
@@ -8,20 +9,42 @@ class SessionCookie {
     this.#name = name;
   }
 
-  /** Returns the session token from the request's `Cookie` header. */
-  tokenIn(cookie: string | undefined): string | undefined {
-    const prefix = `${this.#name}=`;
-    const found = (cookie ?? '').split(';').find((pair) => pair.trim().startsWith(prefix));
-    return found?.trim().slice(prefix.length);
+  /**
+   * Returns the cookie's name. Browsers accept a name that begins with `__Host-` only from the host itself, over HTTPS and
+   * for all its paths, so another host of the same site cannot add a session of its own. Some browsers never accept such a
+   * cookie over plain HTTP, which only works on loopback.
+   */
+  #nameFor(isEncrypted: boolean): string {
+    return isEncrypted ? `__Host-${this.#name}` : this.#name;
+  }
+
+  /** Returns the session token from the `Cookie` header. Throws if there are two, because either could be forged. */
+  tokenIn(cookie: string | undefined, isEncrypted: boolean): string | undefined {
+    const prefix = `${this.#nameFor(isEncrypted)}=`;
+    const pairs = (cookie ?? '').split(';').map((pair) => pair.trim());
+    const [found, second] = pairs.filter((pair) => pair.startsWith(prefix));
+    if (second !== undefined) throw new RequestError('two_sessions');
+    return found?.slice(prefix.length);
+  }
+
+  /** Returns the session token of a request to an operation. */
+  tokenOf({ headers, client }: Call): string | undefined {
+    return this.tokenIn(headers.cookie as string | undefined, client().isEncrypted);
   }
 
   /**
-   * Returns the header that sets the cookie. Scripts cannot read the cookie, other sites cannot send it, and the browser
-   * sends it only to the console.
+   * Returns the headers that set the cookie. Scripts cannot read it and other sites cannot send it. The second header
+   * removes the cookie of the previous release, which over plain HTTP has the same name and another path.
    */
-  set({ client }: Call, token: string, seconds: number): { readonly 'set-cookie': string } {
-    const attributes = `Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict`;
-    return { 'set-cookie': `${this.#name}=${token}; ${attributes}${client().isEncrypted ? '; Secure' : ''}` };
+  set({ client }: Call, token: string, seconds: number): { readonly 'set-cookie': string[] } {
+    const { isEncrypted } = client();
+    const attributes = `HttpOnly; SameSite=Strict${isEncrypted ? '; Secure' : ''}`;
+    return {
+      'set-cookie': [
+        `${this.#nameFor(isEncrypted)}=${token}; Path=/; Max-Age=${seconds}; ${attributes}`,
+        `${this.#name}=; Path=/console; Max-Age=0; ${attributes}`,
+      ],
+    };
   }
 }
 

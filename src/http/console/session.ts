@@ -23,6 +23,16 @@ export const sessionOperation = {
 
 export const signInBody = { schema: {}, example: {}, bytesMax: limits.consoleSignInBytesMax };
 
+const fields = {
+  key: textField,
+  link: textField,
+  replace: {
+    schema: { type: 'boolean' },
+    read: (value: unknown) =>
+      typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false'),
+  },
+};
+
 const signIn: Operation = {
   ...sessionOperation,
   id: 'console-sign-in',
@@ -30,13 +40,16 @@ const signIn: Operation = {
   summary: 'Exchange a key or a link for a session.',
   requestBody: signInBody,
   async handle(call, parts) {
-    const { key, link } = readFields({ key: textField, link: textField }, call.body, false);
+    const { key, link, replace = false } = readFields(fields, call.body, false);
     if ((key === undefined) === (link === undefined))
       throw invalidRequest({ field: 'key', code: 'required', message: 'send either key or link' });
-    const keyId =
-      key === undefined ? await keyOfLink(link as string, call, parts) : await keyOf(key, call, parts);
-    const token = await parts.sessions.begin(keyId);
+    const replaced = consoleCookie.tokenOf(call);
+    const token =
+      key === undefined
+        ? await beginByLink(link as string, replace ? undefined : replaced, call, parts)
+        : await parts.sessions.begin(await keyOf(key, call, parts));
     if (token === undefined) throw new RequestError('not_signed_in');
+    if (replaced !== undefined) await parts.sessions.end(replaced);
     const signedIn = await authenticateSession(parts, token, call.client().address);
     return {
       ...answerOf(201, signedIn, parts),
@@ -54,11 +67,26 @@ async function keyOf(key: string, { client }: Call, parts: Parts): Promise<strin
   return principal.keyId;
 }
 
-async function keyOfLink(link: string, { client }: Call, { failedKeys, sessions }: Parts): Promise<string> {
+/**
+ * Exchanges a link for a session. Throws before the link is used up if this would replace another organisation's session,
+ * because anybody can send somebody else a link to an organisation of their own.
+ */
+async function beginByLink(
+  link: string,
+  kept: string | undefined,
+  { client }: Call,
+  { failedKeys, sessions }: Parts,
+): Promise<string> {
   const { address } = client();
   await failedKeys.refuseTooMany(address);
-  const keyId = await sessions.useLink(link);
-  if (keyId !== undefined) return keyId;
+  const current = kept === undefined ? undefined : await sessions.find(kept);
+  const token = await sessions.beginByLink(link, ({ organisation }) => {
+    if (current === undefined || current.organisation.slug === organisation.slug) return;
+    const [own, other] = [current.organisation.name, organisation.name];
+    const problem = `This browser is signed in to ${own}, and the link opens ${other}`;
+    throw new RequestError('other_organisation', { problem });
+  });
+  if (token !== undefined) return token;
   await failedKeys.count(address);
   throw new RequestError('link_not_usable');
 }
@@ -68,9 +96,8 @@ const show: Operation = {
   id: 'console-session',
   method: 'GET',
   summary: 'Who is signed in?',
-  async handle({ headers, client }, parts) {
-    const token = consoleCookie.tokenIn(headers.cookie as string);
-    const signedIn = await authenticateSession(parts, token, client().address);
+  async handle(call, parts) {
+    const signedIn = await authenticateSession(parts, consoleCookie.tokenOf(call), call.client().address);
     return answerOf(200, signedIn, parts);
   },
 };
@@ -81,7 +108,7 @@ const signOut: Operation = {
   method: 'DELETE',
   summary: 'End the session.',
   async handle(call, { sessions }) {
-    await sessions.end(consoleCookie.tokenIn(call.headers.cookie as string) ?? '');
+    await sessions.end(consoleCookie.tokenOf(call) ?? '');
     return { status: 204, body: '', headers: consoleCookie.set(call, '', 0) };
   },
 };

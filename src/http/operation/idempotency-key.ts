@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { browserKey } from '../../suppression/idempotency-keys.ts';
 import type { Call, JsonSchema } from './operation.ts';
 
 export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { description: string }>> = {
@@ -21,7 +22,7 @@ export function readIdempotencyKey(call: Call): string | undefined {
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= limits.idempotencyKeyCharactersMax)
     // Visitors to a page must not be able to use or guess the keys of the organisation's own programs.
-    return call.principal?.visitor === undefined ? key : `browser ${key}`;
+    return call.principal?.visitor === undefined ? key : browserKey(key);
   const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
   throw invalidRequest({ field: 'Idempotency-Key', code: 'invalid_value', message });
 }

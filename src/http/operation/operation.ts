@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { ActivityCounts } from '../../activity/activity-counts.ts';
 import type { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import type { FailedKeys } from '../../admission/failed-keys.ts';
+import type { FairQueue } from '../../admission/fair-queue.ts';
 import type { LimitHeaders, RequestLimits } from '../../admission/request-limits.ts';
 import type { ChangeWatch } from '../../changes/change-watch.ts';
 import type { Config } from '../../config.ts';
@@ -14,6 +15,7 @@ import type { SignedCursors } from '../../keys/signed-cursors.ts';
 import type { LakeReader } from '../../lake/reading/lake-reader.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
+import type { ServerState } from '../../postgres/health/server-state.ts';
 import type { StallWatch } from '../../postgres/health/stall-watch.ts';
 import type { SharedPool } from '../../postgres/shared-pool.ts';
 import type { Field } from '../../registry/fields.ts';
@@ -33,6 +35,8 @@ export interface Parts {
   readonly requestLimits: RequestLimits;
   readonly bytesInFlight: BytesInFlight;
   readonly writer: InteractionWriter;
+  /** Organisations take turns to read long pages. */
+  readonly longReads: FairQueue;
   readonly checker: UploadChecker;
   readonly cursors: SignedCursors;
   /** Wakes streams that wait for changes. */
@@ -40,6 +44,7 @@ export interface Parts {
   /** Undefined if there is no lake. */
   readonly lake: LakeReader | undefined;
   readonly readiness: Readiness;
+  readonly server: ServerState;
   /** Detects when upload batches no longer finish. */
   readonly uploadsStall: StallWatch;
   /** Undefined if metrics are off. */
@@ -84,7 +89,7 @@ export interface Answer {
   readonly body: object | string | AsyncIterable<Buffer>;
   /** For a stream whose content is already in memory, how much memory it occupies until the client has read it. */
   readonly bytes?: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
   /** Whether the client waits for each chunk. Such a stream is not compressed, and proxies must not buffer it. */
   readonly isLive?: true;
   /** The outcome counts of an upload or a replay, for the log. */

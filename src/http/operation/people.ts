@@ -1,6 +1,7 @@
 import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { type Field, isProblem, readUuid, required, text, uuid } from '../../registry/fields.ts';
+import { type Field, isProblem, required, uuid } from '../../registry/fields.ts';
+import { personId } from '../../registry/personal.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import type { JsonSchema } from './operation.ts';
 
@@ -20,13 +21,13 @@ function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
 function readId({ read }: Field, value: unknown): string {
   const id = value === '' ? required : read(value);
   if (isProblem(id)) return refuse(id.code, `has an element that ${id.message}`);
-  return readUuid(String(id)) ?? String(id);
+  return String(id);
 }
 
 /** The fields of a body that lists people's ids. */
 export const peopleFields = {
   customer_ids: listOf(uuid()),
-  user_ids: listOf(text({ codePointsMax: limits.interactionUserCodePointsMax })),
+  user_ids: listOf(personId({ codePointsMax: limits.interactionUserCodePointsMax })),
 } satisfies Record<string, BodyField>;
 
 /** Returns the schema of a body that contains the fields above and the given ones. */

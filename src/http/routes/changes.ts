@@ -109,7 +109,7 @@ async function askedBy(
   if (asked.has('interactions') && !permissions.includes('interactions:read'))
     throw lacksPermission('interactions:read');
   const cursors = new ChangeCursors(await parts.cursors.for(organisationId, 'feed'));
-  return { organisationId, types: asked, records: recordsOf(pool, organisationId), cursors };
+  return { organisationId, types: asked, records: recordsOf(pool, parts, organisationId), cursors };
 }
 
 const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));
@@ -118,12 +118,12 @@ const charactersOf = perType((type: string) => charactersMax(sentFields(type as 
  * Reads the records that the feed needs. Sends all statements at the same time over one connection, because under load,
  * waiting for a connection for each statement can take a second.
  */
-function recordsOf(pool: Pool, organisationId: string): RecordSource {
+function recordsOf(pool: Pool, { longReads }: Parts, organisationId: string): RecordSource {
   return {
     async read(reads) {
-      await withClient(pool, (client) =>
-        allOf(inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read)))),
-      );
+      const readAll = (client: Client) =>
+        allOf(inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read))));
+      await longReads.take(organisationId, () => withClient(pool, readAll));
     },
     charactersMax: charactersOf,
   };

@@ -35,28 +35,35 @@ const ready: Operation<HealthParts> = {
   tag,
   summary: 'Can it serve?',
   description:
-    'Returns 200 if the database can be reached, has a schema that this version works with, and writes succeed. Returns ' +
-    '503 if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if ' +
-    'writes of several organisations fail because of the database server. The answer arrives within 2 seconds and may be ' +
-    'a second old.',
+    'Returns 200 if the database can be reached, has a schema that this version works with, writes succeed and survive a ' +
+    "crash, and the process has every erasure key that is in use and a clock that agrees with the database's. Returns 503 " +
+    'if for 8 seconds no waiting upload or interaction has been stored or no connection has become free, or if writes of several organisations fail because of the database server. ' +
+    'The answer arrives within 2 seconds and may be a second old, or a few seconds for clock, settings and erasure keys.',
   permission: null,
   answers: {
     200: { description: 'It can serve.', schema },
     503: refused('It cannot serve; the message says why.'),
   },
   async handle(_call, { readiness }) {
-    const stalled = await readiness.stalled().catch((error: unknown) => {
-      throw isUnavailable(error) ? unusable(error) : error;
-    });
+    const stalled = await answered(readiness.stalled());
     // During a rolling upgrade, an old process sees a newer schema and keeps serving.
     const state = await readiness.schemaState();
     if (state === 'behind' || state === 'ahead') throw new RequestError(`schema_${state}`);
     const failure = await readiness.serverFailure();
     if (failure !== undefined) throw unusable(failure);
+    const unmet = await answered(readiness.unmet());
+    if (unmet) throw unmet;
     if (stalled.length > 0) throw new RequestError('stalled', { message: sentence(stalled) });
     return ok;
   },
 };
+
+/** Explains what is wrong with the database if a query fails because of it. */
+function answered<T>(asked: Promise<T>): Promise<T> {
+  return asked.catch((error: unknown) => {
+    throw isUnavailable(error) ? unusable(error) : error;
+  });
+}
 
 function unusable(cause: unknown): RequestError {
   return new RequestError('database_unavailable', { message: messageOf(cause), cause });

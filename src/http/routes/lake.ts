@@ -1,9 +1,10 @@
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
+import type { Versions } from '../../lake/lake-progress.ts';
 import { lakeLimits } from '../../lake/limits.ts';
 import type { LakeReader, LakeTableType } from '../../lake/reading/lake-reader.ts';
-import { hasLake, lakeState } from '../../lake/reading/lake-state.ts';
+import { lakeState } from '../../lake/reading/lake-state.ts';
 import { type Listing, pageAfter, type TableFile } from '../../lake/reading/listing.ts';
 import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
 import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
@@ -34,7 +35,7 @@ const get: Operation = {
   summary: 'Get the tables of the lake',
   description:
     'Returns each table with its newest version. `following`: everything stored before `as_of` is in it; `copying`: data ' +
-    'that was stored before the lake was switched on is still being copied; `off`: the organisation has no lake, and ' +
+    'from the database is still being copied, and the tables are incomplete; `off`: the organisation has no lake, and ' +
     '`notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.',
   permission,
   answers: {
@@ -44,10 +45,10 @@ const get: Operation = {
   async handle(call, parts) {
     const lake = lakeOf(parts);
     const { organisationId } = principalOf(call);
-    const { state, asOf } = await lakeState(parts.pool.for(organisationId), organisationId);
+    const { state, asOf, versions } = await lakeState(parts.pool.for(organisationId), organisationId);
     const tables: object[] = [];
     for (const type of lakeTypes) {
-      const listing = state === 'off' ? undefined : await lake.listing(organisationId, type);
+      const listing = state === 'off' ? undefined : await lake.listing(organisationId, type, versions[type]);
       tables.push({
         table: lakeSchema(type).name,
         state,
@@ -89,11 +90,11 @@ const list: Operation = {
     501: notConfigured,
   },
   async handle(call, parts) {
-    const { lake, organisationId, type } = await tableOf(call, parts);
+    const { lake, organisationId, type, versions } = await tableOf(call, parts);
     const signer = await parts.cursors.for(organisationId, 'lake');
     const { cursor, limit = lakeLimits.filesPerPageDefault } = call.query;
     const from = cursor === undefined ? undefined : readCursor(String(cursor), type, signer);
-    const listing = await lake.listing(organisationId, type);
+    const listing = await lake.listing(organisationId, type, versions[type]);
     if (!listing) throw new RequestError('lake_table_not_found');
     if (from && from.version !== listing.version) throw new RequestError('lake_version_gone');
     return { status: 200, body: pageOf(listing, type, from?.after, Number(limit), signer) };
@@ -172,15 +173,16 @@ function lakeOf({ lake }: Parts): LakeReader {
 async function tableOf(
   call: Call,
   parts: Parts,
-): Promise<{ lake: LakeReader; organisationId: string; type: LakeTableType }> {
+): Promise<{ lake: LakeReader; organisationId: string; type: LakeTableType; versions: Versions }> {
   const { organisationId, permissions } = principalOf(call);
   const type = typesByTable.get(call.params.table ?? '');
   if (type === undefined) throw new RequestError('lake_table_not_found');
   if (type === 'interactions' && !permissions.includes('interactions:read'))
     throw lacksPermission('interactions:read');
   const lake = lakeOf(parts);
-  if (!(await hasLake(parts.pool.for(organisationId), organisationId))) throw new RequestError('lake_off');
-  return { lake, organisationId, type };
+  const { state, versions } = await lakeState(parts.pool.for(organisationId), organisationId);
+  if (state === 'off') throw new RequestError('lake_off');
+  return { lake, organisationId, type, versions };
 }
 
 function pageOf(

@@ -34,9 +34,10 @@ const list: Operation = {
   permission: 'data:read',
   query: { ...rejectionFilters, ...rejectionPaging },
   answers: { 200: onePage('RejectionPage') },
-  async handle(call, { pool }) {
+  async handle(call, { pool, longReads }) {
     const { organisationId } = principalOf(call);
-    return { status: 200, body: await rejectionPage(pool.for(organisationId), organisationId, call.query) };
+    const read = () => rejectionPage(pool.for(organisationId), organisationId, call.query);
+    return { status: 200, body: await longReads.take(organisationId, read) };
   },
 };
 

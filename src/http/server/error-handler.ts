@@ -42,7 +42,8 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   const { line } = request;
   if (line) {
     line.code = refused.code;
-    if (refused.code === 'database_unavailable') line.cause = causeOf(refused.cause);
+    if (refused.cause !== undefined && refused.code === 'database_unavailable')
+      line.cause = causeOf(refused.cause);
   }
   // A client error is explained in the response itself. An unexpected error is logged with its stack.
   if (refused.status === 500 || refused.code === 'lake_unavailable')

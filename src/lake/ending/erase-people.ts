@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { type Pool, withClient } from '../../postgres/pool.ts';
-import type { UploadType } from '../../registry/upload-types.ts';
+import { personalFields, type UploadType } from '../../registry/upload-types.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { storedAmong } from '../interaction-lines.ts';
 import { readProgress } from '../lake-progress.ts';
@@ -11,7 +11,7 @@ import type { Rewritten } from '../table/compact.ts';
 import { DeltaTable, nameOf } from '../table/delta-table.ts';
 import { lakeSchema, lakeTypes } from '../table/lake-schema.ts';
 import type { ParquetWriter } from '../table/parquet-writer.ts';
-import { identifyingColumns, RowsOfPeople } from '../table/rows-of-people.ts';
+import { RowsOfPeople } from '../table/rows-of-people.ts';
 import type { DataFile } from '../table/table-state.ts';
 import { currentPass, savePass, saveVersion } from './lake-endings.ts';
 
@@ -24,7 +24,7 @@ export interface EraserParts {
 }
 
 const typesWithPeople: readonly UploadType[] = lakeTypes.filter(
-  (type) => identifyingColumns(type).length > 0,
+  (type) => personalFields(type).identifying.length > 0,
 );
 
 /**
@@ -36,7 +36,9 @@ export async function erasePeople(
   organisationId: string,
   stopping: AbortSignal,
 ): Promise<void> {
-  const { pool } = parts;
+  const { pool, suppressions } = parts;
+  // Without one of the keys, people would stay in the files unnoticed. The erasures stay pending until a process has it.
+  await suppressions.requireKeys(pool, organisationId);
   const pass = await currentPass(pool, organisationId);
   if (!pass) return;
   const untilMs = performance.now() + lakeLimits.erasingMs;

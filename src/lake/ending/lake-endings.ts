@@ -4,6 +4,7 @@
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
+import { liftAgain } from '../../suppression/lift-again.ts';
 import { LakeTaken } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
 
@@ -67,23 +68,32 @@ export async function currentPass(pool: Pool, organisationId: string): Promise<P
           [organisationId],
         );
   const [first] = found;
-  return first && { erasureIds: found.map(({ erasure_id }) => erasure_id), after: first.lake_after };
+  if (!first) return undefined;
+  // A process that stalled may have started a pass of its own while this one was running. Then all files are read again.
+  const isOnePass = found.every(({ lake_after }) => lake_after === first.lake_after);
+  return {
+    erasureIds: found.map(({ erasure_id }) => erasure_id),
+    after: isOnePass ? first.lake_after : null,
+  };
 }
 
 /** Saves the progress of a pass. If `after` is null, the pass is done. */
-export async function savePass(
+export function savePass(
   pool: Pool,
   organisationId: string,
   { erasureIds }: Pass,
   after: string | null,
 ): Promise<void> {
-  const { rowCount } = await pool.query(
-    `update erasures set lake_after = $3::text, lake_state = case when $3::text is null then 'done' else 'running' end,
-       lake_done_at = case when $3::text is null then $4::timestamptz end
-     where organisation_id = $1 and erasure_id = any ($2::uuid[]) and lake_state = 'running'`,
-    [organisationId, erasureIds, after, new Date()],
-  );
-  if (rowCount !== erasureIds.length) throw new LakeTaken();
+  return inTransaction(pool, async (client) => {
+    const { rowCount } = await client.query(
+      `update erasures set lake_after = $3::text, lake_state = case when $3::text is null then 'done' else 'running' end,
+         lake_done_at = case when $3::text is null then $4::timestamptz end
+       where organisation_id = $1 and erasure_id = any ($2::uuid[]) and lake_state = 'running'`,
+      [organisationId, erasureIds, after, new Date()],
+    );
+    if (rowCount !== erasureIds.length) throw new LakeTaken();
+    if (after === null) await liftAgain(client, organisationId, erasureIds);
+  });
 }
 
 /** Saves the version of a table that contains no erased people. An older version may still contain them. */
@@ -119,11 +129,13 @@ export async function areWritesOver(pool: Pool, organisationId: string): Promise
 /** Completes the removal after all files were deleted. This also completes the pending erasures. */
 export function endRemoving(pool: Pool, organisationId: string): Promise<void> {
   return inTransaction(pool, async (client) => {
-    await client.query(
+    const { rows } = await client.query<{ erasure_id: string }>(
       `update erasures set lake_state = 'done', lake_after = null, lake_done_at = $2
-       where organisation_id = $1 and lake_state in ('pending', 'running')`,
+       where organisation_id = $1 and lake_state in ('pending', 'running') returning erasure_id`,
       [organisationId, new Date()],
     );
+    const erasureIds = rows.map(({ erasure_id }) => erasure_id);
+    await liftAgain(client, organisationId, erasureIds);
     await client.query('delete from lake_progress where organisation_id = $1', [organisationId]);
   });
 }

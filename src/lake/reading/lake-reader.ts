@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RequestError } from '../../errors.ts';
 import { lakeLimits } from '../limits.ts';
-import { type LakeStore, openStore } from '../store/lake-store.ts';
+import type { LakePlace } from '../store/lake-place.ts';
+import type { LakeStore } from '../store/lake-store.ts';
 import { DeltaTable } from '../table/delta-table.ts';
 import { lakeSchema, type lakeTypes } from '../table/lake-schema.ts';
 import { ParquetWriter } from '../table/parquet-writer.ts';
@@ -20,6 +21,7 @@ interface Open {
 /** Reads organisations' tables for `serve`. It never writes to the store. */
 export class LakeReader {
   readonly #store: LakeStore;
+  readonly #place: Pick<LakePlace, 'check' | 'isChecked'> | undefined;
   /** The cached tables, least recently used first. */
   readonly #open = new Map<string, Open>();
   readonly #reading = new Map<string, Promise<Open | undefined>>();
@@ -30,23 +32,27 @@ export class LakeReader {
     threads: 1,
   });
 
-  constructor(lakeUrl: string) {
-    this.#store = openStore(lakeUrl);
+  constructor(store: LakeStore, place?: Pick<LakePlace, 'check' | 'isChecked'>) {
+    this.#store = store;
+    this.#place = place;
   }
 
   /**
-   * Lists a table's files at its newest version, or at a cached version that is at most `oldestMs` old. Returns undefined
-   * if the table does not exist.
+   * Lists a table's files at its newest version, or at a cached version that is at most `oldestMs` old and not older than
+   * `versionMin`. Returns undefined if the table does not exist.
    */
   async listing(
     organisationId: string,
     type: LakeTableType,
+    versionMin = 0,
     oldestMs: number = lakeLimits.listingFreshMs,
   ): Promise<Listing | undefined> {
     const folder = folderOf(organisationId, type);
     const known = this.#open.get(folder);
-    if (known && performance.now() - known.readMs <= oldestMs) return known.listing;
-    let reading = this.#reading.get(folder);
+    const isFresh = known && performance.now() - known.readMs <= oldestMs;
+    if (isFresh && known.listing.version >= versionMin) return known.listing;
+    const begun = this.#reading.get(folder);
+    let reading = begun;
     if (!reading) {
       reading = this.#read(folder, type, known).finally(() => this.#reading.delete(folder));
       this.#reading.set(folder, reading);
@@ -54,6 +60,9 @@ export class LakeReader {
     const read = await reading.catch((error: unknown) => {
       throw new RequestError('lake_unavailable', { cause: error });
     });
+    // The other caller may have read the log before this version was committed.
+    if (begun && read && read.listing.version < versionMin)
+      return this.listing(organisationId, type, versionMin, oldestMs);
     return read?.listing;
   }
 
@@ -61,7 +70,7 @@ export class LakeReader {
   async file(organisationId: string, type: LakeTableType, fileId: string): Promise<TableFile | undefined> {
     // File ids are never reused, so a cached file stays valid. A file that is not in the cache may be new.
     for (const oldestMs of [lakeLimits.listingKnownMs, lakeLimits.listingFreshMs]) {
-      const listing = await this.listing(organisationId, type, oldestMs);
+      const listing = await this.listing(organisationId, type, 0, oldestMs);
       const file = listing?.byId.get(fileId);
       if (file) return file;
     }
@@ -101,6 +110,7 @@ export class LakeReader {
 
   async #read(folder: string, type: LakeTableType, known: Open | undefined): Promise<Open | undefined> {
     const readMs = performance.now();
+    if (!this.#place?.isChecked) await this.#place?.check();
     const table = await this.#table(folder, type, known?.table);
     this.#open.delete(folder);
     if (!table?.metaData) return undefined;

@@ -1,15 +1,11 @@
-import { LakeTaken } from '../lake-progress.ts';
 import type { LakeStore } from './lake-store.ts';
 
-/**
- * Returns a store that changes files only while this process holds the organisation's slot. A process that has lost its
- * slot must not store anything, because another process may be removing the lake.
- */
-export function heldStore(store: LakeStore, isHeld: () => boolean): LakeStore {
+/** Returns a store that changes no file unless the check succeeds first. */
+export function heldStore(store: LakeStore, check: () => Promise<void>): LakeStore {
   const whileHeld =
     <Given extends unknown[], T>(change: (...given: Given) => Promise<T>) =>
     async (...given: Given) => {
-      if (!isHeld()) throw new LakeTaken();
+      await check();
       return change(...given);
     };
   return {

@@ -11,4 +11,7 @@ export async function* linesIn(file: string): AsyncGenerator<readonly string[]> 
     rest = lines.pop() ?? '';
     if (lines.length > 0) yield lines;
   }
+  // If a list of people were read without its end, some of them would not be erased.
+  if (rest !== '')
+    throw new Error(`the last line of ${file} is cut off; the next round writes the file again`);
 }

@@ -1,19 +1,9 @@
 import { appendFile, rm, writeFile } from 'node:fs/promises';
-import { sentFields, type UploadType } from '../../registry/upload-types.ts';
+import { belongs } from '../../registry/personal.ts';
+import { personalFields, type UploadType } from '../../registry/upload-types.ts';
 import { type LakeColumn, lakeSchema } from './lake-schema.ts';
 import { linesIn } from './lines-in.ts';
 import { literal, type ParquetWriter, quote, rowsIn, type Written } from './parquet-writer.ts';
-
-/** Returns the columns that contain people's ids. */
-export function identifyingColumns(type: UploadType): string[] {
-  return columnsOf(type, 'identifies');
-}
-
-function columnsOf(type: UploadType, ...kinds: readonly string[]): string[] {
-  const fields = sentFields(type);
-  const names = lakeSchema(type).columns.map(({ name }) => name);
-  return names.filter((name) => kinds.includes(fields[name]?.personal ?? 'no'));
-}
 
 /** Selects some of the given ids. Called once per batch of ids. */
 export type Choose = (ids: readonly string[]) => Promise<Iterable<string>>;
@@ -37,7 +27,9 @@ export class RowsOfPeople {
    */
   async people(choose: Choose): Promise<string | undefined> {
     const rows = this.#rows();
-    const values = identifyingColumns(this.#type).map((name) => `select ${quote(name)} as id from ${rows}`);
+    const values = personalFields(this.#type).identifying.map(
+      (name) => `select ${quote(name)} as id from ${rows}`,
+    );
     return this.#choose(
       `select distinct id from (${values.join(' union all ')}) where id is not null`,
       choose,
@@ -46,23 +38,25 @@ export class RowsOfPeople {
 
   /**
    * Writes the file again without these people's rows. Rows that `staysOf` selects are kept without any personal data.
-   * Returns undefined if no rows are left.
+   * Other people's rows are kept without the ids that mention these people. Returns undefined if no rows are left.
    */
   async rewrite(people: string, staysOf: Choose, day: string | undefined): Promise<Written | undefined> {
     const schema = lakeSchema(this.#type);
     const { name: rowId } = schema.columns[0] as LakeColumn;
-    const isOfThem = identifyingColumns(this.#type)
-      .map((name) => `${quote(name)} in (select id from ${idsIn(people)})`)
-      .join(' or ');
-    const rows = `(select *, coalesce(${isOfThem}, false) as is_of_them from ${this.#rows()})`;
+    const fields = personalFields(this.#type);
+    const isOneOfThem = (name: string) =>
+      `coalesce(${quote(name)} in (select id from ${idsIn(people)}), false)`;
+    const isOfThem = belongs(fields, isOneOfThem, quote);
+    const rows = `(select *, ${isOfThem} as is_of_them from ${this.#rows()})`;
     const asked = `select ${quote(rowId)} as id from ${rows} where is_of_them`;
     const stay = await this.#choose(asked, staysOf);
-    const personal = columnsOf(this.#type, 'identifies', 'describes');
-    const columns = schema.columns.map(({ name }) =>
-      personal.includes(name)
-        ? `case when not is_of_them then ${quote(name)} end as ${quote(name)}`
-        : quote(name),
-    );
+    const columns = schema.columns.map(({ name }) => {
+      if (!fields.all.includes(name)) return quote(name);
+      const isKept = fields.alone.includes(name)
+        ? `not is_of_them and not ${isOneOfThem(name)}`
+        : 'not is_of_them';
+      return `case when ${isKept} then ${quote(name)} end as ${quote(name)}`;
+    });
     const stays = stay === undefined ? '' : ` or ${quote(rowId)} in (select id from ${idsIn(stay)})`;
     const query = `select ${columns.join(', ')} from ${rows} where not is_of_them${stays}`;
     return this.#parquet.copy(query, schema, day);

@@ -1,5 +1,5 @@
 import type { Instant } from '../../registry/times.ts';
-import { arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
+import { ArrayWriter, arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
 
 /**
  * Rows as statement parameters, with one binary array per column. Records are encoded outside the JavaScript heap as soon
@@ -73,6 +73,24 @@ export function joinArrays(first: Buffer, second: Buffer): Buffer {
   joined.writeInt32BE(first.readInt32BE(4) | second.readInt32BE(4), 4);
   joined.writeInt32BE(first.readInt32BE(12) + second.readInt32BE(12), 12);
   return joined;
+}
+
+/** Returns an array of text with other values in some rows. */
+export function replaceTexts(
+  array: Buffer,
+  count: number,
+  values: ReadonlyMap<number, string | null>,
+): Buffer {
+  const before = new IndexedRows({ count, arrays: [array] });
+  const replaced = new ArrayWriter('text', array.length);
+  for (let row = 0; row < count; row++) {
+    const value = before.valueAt(0, row);
+    const other = values.get(row);
+    if (other !== undefined) replaced.append(other);
+    else if (before.isNullAt(0, row)) replaced.append(null);
+    else replaced.appendBytes(value, 4, value.length);
+  }
+  return replaced.finish();
 }
 
 /** Returns the latest instant in an array, or undefined if the array contains no instant. Excluded rows are ignored. */
@@ -166,6 +184,10 @@ export class IndexedRows {
 
   textAt(column: number, row: number): string {
     return this.valueAt(column, row).toString('utf8', 4);
+  }
+
+  isNullAt(column: number, row: number): boolean {
+    return this.valueAt(column, row).readInt32BE() < 0;
   }
 
   instantAt(column: number, row: number): Instant | undefined {

@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { DatabaseConfig } from '../../config.ts';
+import type { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { isDiskFull } from '../pool.ts';
 import { migrationNames } from '../schema/migration-checksums.ts';
 import { migrationsFolder, type SchemaState, schemaState } from '../schema/schema-state.ts';
+import type { Requirements } from './requirements.ts';
 import { type Stalling, StallWatch } from './stall-watch.ts';
 
 /**
@@ -45,6 +47,7 @@ interface Said {
 export class Readiness {
   readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
   readonly #parts: Readonly<Record<string, Stalling>>;
+  readonly #requirements: Requirements | undefined;
   /** The names of this program's migrations, which do not change while it runs. */
   #expected: readonly string[] | undefined;
   /** A client that is connected and idle. */
@@ -55,9 +58,11 @@ export class Readiness {
   constructor(
     config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>,
     parts: Readonly<Record<string, Stalling>> = {},
+    requirements?: Requirements,
   ) {
     this.#config = config;
     this.#parts = parts;
+    this.#requirements = requirements;
   }
 
   /** Returns the state of the schema. Rejects within the timeout if the database does not respond. */
@@ -82,6 +87,7 @@ export class Readiness {
       const stalled = await this.stalled();
       const state = await this.schemaState();
       if ((await this.serverFailure()) !== undefined) return false;
+      if ((await this.unmet()) !== undefined) return false;
       return stalled.length === 0 && state !== 'behind' && state !== 'ahead';
     } catch {
       return false;
@@ -93,6 +99,11 @@ export class Readiness {
     await this.#answer();
     const watches = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
     return this.#failing() ?? watches.map(({ cause }) => cause).find((cause) => cause !== undefined);
+  }
+
+  /** Returns what else a process needs to serve and is missing. */
+  async unmet(): Promise<RequestError | undefined> {
+    return this.#requirements?.unmet();
   }
 
   /** How long each part has been stalled, including parts that have not reached the limit. */

@@ -23,6 +23,7 @@ export class PlainReader {
   /** A bitmask of the fields that have been read and appended. */
   #seen = 0;
   readonly #capitals = new Uint8Array(2);
+  readonly #lower = new Uint8Array(36);
   /** The `updated` value of the last record. */
   updated: Instant | null = null;
   /** The `event_timestamp` of the last interaction as an instant. */
@@ -148,6 +149,11 @@ export class PlainReader {
         if (end - from > plain.bytesMax || (end === from && field.required)) return false;
         column.appendBytes(bytes, from, end);
         return true;
+      case 'personId':
+        if (end - from > plain.bytesMax || (end === from && field.required)) return false;
+        if (this.#lowerUuid(from, end)) column.appendBytes(this.#lower, 0, 36);
+        else column.appendBytes(bytes, from, end);
+        return true;
       case 'country':
         if (end - from !== 2 || !isLetter(bytes[from] as number) || !isLetter(bytes[from + 1] as number))
           return false;
@@ -185,6 +191,18 @@ export class PlainReader {
       default:
         return false;
     }
+  }
+
+  /** Writes the UUID from `from` to `end` into `#lower` in lower case. Returns false if it is not a UUID. */
+  #lowerUuid(from: number, end: number): boolean {
+    if (end - from !== 36) return false;
+    for (let at = 0; at < 36; at++) {
+      const byte = this.#bytes[from + at] as number;
+      const isHyphen = at === 8 || at === 13 || at === 18 || at === 23;
+      if (isHyphen ? byte !== minus : !isHexDigit(byte)) return false;
+      this.#lower[at] = isHyphen ? byte : byte | 0x20;
+    }
+    return true;
   }
 
   /**
@@ -272,6 +290,12 @@ function isAt(bytes: Uint8Array, from: number, end: number, value: Uint8Array): 
 
 function isDigit(byte: number): boolean {
   return byte >= zero && byte <= 0x39;
+}
+
+/** Setting the bit 0x20 turns a letter into lower case and leaves digits unchanged. */
+function isHexDigit(byte: number): boolean {
+  const small = byte | 0x20;
+  return isDigit(byte) || (small >= 0x61 && small <= 0x66);
 }
 
 function isLetter(byte: number): boolean {

@@ -5,7 +5,6 @@ import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
-import { beginAgainUnless } from '../../postgres/transactions.ts';
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
 import { answerOf } from '../../receipts/receipts.ts';
 import { isoOf } from '../../registry/times.ts';
@@ -17,7 +16,7 @@ import { enterBatch } from './batch-locks.ts';
 import { settleRejections } from './settle-rejections.ts';
 import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
 import { type KnownReferences, storeInteractions } from './store-interactions.ts';
-import { claimForUpload, holderOf, lockHolder } from './upload-idempotency-keys.ts';
+import { claimForUpload } from './upload-idempotency-keys.ts';
 
 /** The progress of a request whose batches are stored one after another. */
 export interface Progress {
@@ -51,9 +50,10 @@ export async function commitBatch(
   const { organisationId, type, references } = progress;
   const start = (number - 1) * limits.recordsPerBatch;
   return storeInTransaction(pool, async (client, attempt): Promise<Work<WrittenBatch>> => {
-    const store = async () =>
-      (await claim(client, progress, number)) ??
-      (await storeChecked(client, organisationId, type, checked, references));
+    const store = async () => {
+      const { answer, key } = await claim(client, progress, number);
+      return answer ?? { ...(await storeChecked(client, organisationId, type, checked, references)), key };
+    };
     // The statements are sent together. If the first one fails, the others fail too, and the first error is the cause.
     const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
     if ('text' in stored)
@@ -69,7 +69,7 @@ export async function commitBatch(
       interactionIds: stored.interactionIds,
     });
     const { rejected, writes } = await settleRejections(client, { ...progress, start }, stored);
-    const receipt = { head: headOf(progress), added: additionOf(progress.startedMs, made) };
+    const receipt = { head: headOf(progress, stored.key), added: additionOf(progress.startedMs, made) };
     return {
       result: { status: made.status, text: receipt.added.answer, counts: made.data.counts },
       done: [{ organisationId, stored: storedOf(type, checked, stored, made), rejected, receipt }],
@@ -92,19 +92,22 @@ export function storeChecked(
     : storeRows(client, organisationId, type, checked, references.suppressions);
 }
 
+interface Claimed {
+  /** The batch's answer if it is already stored. */
+  readonly answer: Omit<WrittenBatch, 'counts'> | undefined;
+  /** The Idempotency-Key in the form in which the receipt may contain it. */
+  readonly key: string | null;
+}
+
 /**
  * Claims the Idempotency-Key, or joins the earlier request that holds it. Batches that the earlier request has already
  * stored are answered from its receipt, and the others are stored. The key stays locked until the batch commits, so a
  * concurrent retry of the same batch waits and then finds the response. A request that claimed its key with an earlier
  * batch only has to lock the key. A retry that joined the request may be ahead of it.
  */
-async function claim(
-  client: Client,
-  progress: Progress,
-  number: number,
-): Promise<Omit<WrittenBatch, 'counts'> | undefined> {
+async function claim(client: Client, progress: Progress, number: number): Promise<Claimed> {
   const { organisationId, type, idempotency, requestId } = progress;
-  if (!idempotency) return undefined;
+  if (!idempotency) return { answer: undefined, key: null };
   const now = new Date();
   const wanted = {
     organisationId,
@@ -115,27 +118,24 @@ async function claim(
     now,
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
   };
-  // In both cases the key is locked from here on, whichever request holds it.
-  const locked = number > 1 ? await lockHolder(client, wanted) : undefined;
-  if (!locked && (await claimForUpload(client, wanted))) return undefined;
-  const holder = locked ?? (await holderOf(client, wanted));
-  beginAgainUnless(holder, 'an idempotency key vanished while it was locked');
+  const { suppressions } = progress.references;
+  const { holder, key } = await claimForUpload(client, wanted, number > 1, suppressions);
+  if (!holder) return { answer: undefined, key };
   if (!holder.sameBody) throw new RequestError('idempotency_key_reused');
   progress.requestId = holder.requestId;
   const known = await answerOf(client, organisationId, holder.requestId, number);
-  return known && { status: known.status as BatchStatus, text: known.answer, isRepeated: true };
+  const answer = known && {
+    status: known.status as BatchStatus,
+    text: known.answer,
+    isRepeated: true as const,
+  };
+  return { answer, key };
 }
 
-function headOf({
-  organisationId,
-  requestId,
-  type,
-  keyId,
-  bodyBytes,
-  batchCount,
-  idempotency,
-}: Progress): ReceiptHead {
-  const idempotencyKey = idempotency?.key ?? null;
+function headOf(
+  { organisationId, requestId, type, keyId, bodyBytes, batchCount }: Progress,
+  idempotencyKey: string | null,
+): ReceiptHead {
   return {
     organisationId,
     requestId,

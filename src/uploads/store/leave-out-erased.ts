@@ -1,10 +1,10 @@
 import { arrayHeaderBytes, viewOf } from '../../postgres/binary/array-writer.ts';
-import { IndexedRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
+import { IndexedRows, replaceTexts, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import { erasedPerson } from '../../registry/personal.ts';
 import { perType } from '../../registry/resources.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
-import { idsInText } from '../../suppression/ids-in-text.ts';
+import { type FailedRecord, idsInFailed, withoutErased } from '../../suppression/ids-in-text.ts';
 import type { IdCheck } from '../../suppression/suppressions.ts';
 import { failed, type Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
@@ -12,13 +12,22 @@ import type { CheckedBatch } from '../read/batch-builder.ts';
 interface IdentifyingField {
   readonly position: number;
   readonly isText: boolean;
+  /** Whether the field counts only in records that name no owner. */
+  readonly isAlone: boolean;
   readonly problem: FieldProblem;
 }
 
 const identifyingFields = perType((type: UploadType) =>
   Object.entries(sentFields(type)).flatMap(([field, { personal, column }], position): IdentifyingField[] =>
-    personal === 'identifies'
-      ? [{ position, isText: column === 'text', problem: { field, ...erasedPerson } }]
+    personal === 'identifies' || personal === 'identifies alone'
+      ? [
+          {
+            position,
+            isText: column === 'text',
+            isAlone: personal === 'identifies alone',
+            problem: { field, ...erasedPerson },
+          },
+        ]
       : [],
   ),
 );
@@ -29,7 +38,10 @@ export function hasPeople(type: UploadType): boolean {
 
 /** A batch without erased people's records. */
 export interface Remaining {
-  /** The batch without the ids and errors of erased people's records that had already failed. */
+  /**
+   * The batch without erased people's ids: records that had already failed have no id and no other errors, and other
+   * people's records do not mention them.
+   */
   readonly checked: CheckedBatch;
   /** The outcome of each row that is skipped because its person was erased. */
   readonly erased: ReadonlyMap<number, Outcome>;
@@ -46,24 +58,69 @@ export async function leaveOutErased(
   const fields = identifyingFields(type);
   if (check.isEmpty || fields.length === 0) return { checked, erased: nothing };
   const suspects = fields.flatMap((field) => suspectsIn(field, checked, check));
-  const texts = new IndexedRows({ count: checked.failed.length, arrays: [checked.failedTexts] });
-  const idsOfFailed = checked.failed.map(({ id }, at) => {
-    const text = texts.textAt(0, at);
-    return [...(id === null ? [] : [id]), ...(text === '' ? [] : idsInText(type, text))];
-  });
+  const failedRecords = failedIn(type, checked);
   const erasedIds = await check.erasedAmong(
-    new Set([...suspects.map(({ id }) => id), ...idsOfFailed.flat()]),
+    new Set([...suspects.map(({ id }) => id), ...failedRecords.flatMap(idsInFailed)]),
   );
   if (erasedIds.size === 0) return { checked, erased: nothing };
+  const found = suspects.filter(({ id }) => erasedIds.has(id));
+  const isOfAnother = namesOwner(type, checked);
   const erased = new Map<number, Outcome>();
-  for (const { row, id, problem } of suspects)
-    if (erasedIds.has(id) && !erased.has(row)) erased.set(row, failed(null, [problem]));
-  const isErased = (at: number) => idsOfFailed[at]?.some((id) => erasedIds.has(id));
+  for (const { row, field } of found)
+    if (!erased.has(row) && !(field.isAlone && isOfAnother(row)))
+      erased.set(row, failed(null, [field.problem]));
+  const mentioned = found.filter(({ row }) => !erased.has(row));
+  return { checked: withoutFailed(withoutMentions(checked, mentioned), failedRecords, erasedIds), erased };
+}
+
+/** Returns a function that returns whether a row names its owner. */
+function namesOwner(type: UploadType, { rows: { count, arrays } }: CheckedBatch): (row: number) => boolean {
+  const owners = identifyingFields(type).filter(({ isAlone }) => !isAlone);
+  const columns = owners.map(({ position }) => arrays[position] as Buffer);
+  const rows = new IndexedRows({ count, arrays: columns });
+  return (row) => columns.some((_, column) => !rows.isNullAt(column, row));
+}
+
+/** Returns the batch with null in place of these ids, which are in records of other people. */
+function withoutMentions(checked: CheckedBatch, mentioned: readonly Suspect[]): CheckedBatch {
+  if (mentioned.length === 0) return checked;
+  const { count, arrays } = checked.rows;
+  const left = [...arrays];
+  for (const [position, of] of Map.groupBy(mentioned, ({ field }) => field.position))
+    left[position] = replaceTexts(
+      arrays[position] as Buffer,
+      count,
+      new Map(of.map(({ row }) => [row, null])),
+    );
+  return { ...checked, rows: { count, arrays: left } };
+}
+
+function failedIn(type: UploadType, { failed, failedTexts }: CheckedBatch): FailedRecord[] {
+  const texts = new IndexedRows({ count: failed.length, arrays: [failedTexts] });
+  return failed.map(({ id }, at) => ({
+    type,
+    record_id: id,
+    record: texts.isNullAt(0, at) ? null : texts.textAt(0, at),
+  }));
+}
+
+/** Returns the batch without the ids and errors of erased people's records that had already failed. */
+function withoutFailed(
+  checked: CheckedBatch,
+  records: readonly FailedRecord[],
+  erasedIds: ReadonlySet<string>,
+): CheckedBatch {
   const problems: readonly FieldProblem[] = [{ field: null, ...erasedPerson }];
-  const others = checked.failed.map((one, at) =>
-    isErased(at) ? { index: one.index, id: null, problems } : one,
+  const left = records.map((record) => withoutErased(record, erasedIds));
+  const others = checked.failed.map((one, at) => (left[at] ? one : { index: one.index, id: null, problems }));
+  const changed = left.flatMap((record, at) =>
+    record && record !== records[at] ? [[at, record.record] as const] : [],
   );
-  return { checked: { ...checked, failed: others }, erased };
+  const failedTexts =
+    changed.length === 0
+      ? checked.failedTexts
+      : replaceTexts(checked.failedTexts, records.length, new Map(changed));
+  return { ...checked, failed: others, failedTexts };
 }
 
 export function isOfErased({
@@ -77,7 +134,7 @@ export function isOfErased({
 interface Suspect {
   readonly row: number;
   readonly id: string;
-  readonly problem: FieldProblem;
+  readonly field: IdentifyingField;
 }
 
 /**
@@ -85,11 +142,11 @@ interface Suspect {
  * values.
  */
 function suspectsIn(
-  { position, isText, problem }: IdentifyingField,
+  field: IdentifyingField,
   { rows: { count, arrays } }: CheckedBatch,
   check: IdCheck,
 ): Suspect[] {
-  const array = arrays[position] as Buffer;
+  const array = arrays[field.position] as Buffer;
   const view = viewOf(array);
   const found: Suspect[] = [];
   let at = arrayHeaderBytes;
@@ -97,15 +154,15 @@ function suspectsIn(
     const length = view.getInt32(at);
     at += 4;
     if (length < 0) continue;
-    if (isText) {
+    if (field.isText) {
       const id = array.toString('utf8', at, at + length);
-      if (check.mayBeErased(id)) found.push({ row, id, problem });
+      if (check.mayBeErased(id)) found.push({ row, id, field });
     } else if (check.mayBeErasedAt(view, at)) {
       const id = uuidsOf(
         Buffer.concat([array.subarray(0, arrayHeaderBytes), array.subarray(at - 4, at + 16)]),
         1,
       );
-      found.push({ row, id: id[0] as string, problem });
+      found.push({ row, id: id[0] as string, field });
     }
     at += length;
   }

@@ -1,5 +1,8 @@
 import { limits } from '../../limits.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
+import { beginAgainUnless } from '../../postgres/transactions.ts';
+import { formsOf, formToStore, hashedKey, replaceKeys } from '../../suppression/idempotency-keys.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
 
 export interface UploadClaim {
   readonly organisationId: string;
@@ -17,11 +20,44 @@ export interface UploadHolder {
   readonly sameBody: boolean;
 }
 
+/** The outcome of claiming a key. */
+interface Claimed {
+  /** The request that holds the key, unless it is this one. */
+  readonly holder: UploadHolder | undefined;
+  /** The key in the form in which it may be stored. */
+  readonly key: string;
+}
+
 /**
- * Claims the key for this request. Returns false if another request holds it. In both cases, the key's row is locked
- * until our transaction ends, so the second of two concurrent requests waits here for the first.
+ * Claims the key for this request, or returns the request that holds it. In both cases, the key is locked until our
+ * transaction ends, so the second of two concurrent requests waits here for the first. `isBegun` is true if the key is
+ * probably claimed, so that it only has to be locked. A key is claimed in plain form and replaced in the same transaction
+ * if it contains an erased id. Whether it does is asked after it is locked, so a request that knows of an erasure cannot
+ * overtake one that does not.
  */
-export async function claimForUpload(client: Client, claim: UploadClaim): Promise<boolean> {
+export async function claimForUpload(
+  client: Client,
+  claim: UploadClaim,
+  isBegun: boolean,
+  suppressions: Suppressions,
+): Promise<Claimed> {
+  const { organisationId, idempotencyKey: plain } = claim;
+  const hashed = hashedKey(plain);
+  const locked = isBegun ? await lockHolder(client, claim, [plain, hashed]) : undefined;
+  const [isNew, check] = await Promise.all([
+    locked ? false : insertClaim(client, claim),
+    suppressions.checkNow(client, organisationId),
+  ]);
+  if (isNew && check.isEmpty) return { holder: undefined, key: plain };
+  const holder = locked ?? (await lockHolder(client, claim, isNew ? [hashed] : [plain, hashed]));
+  beginAgainUnless(isNew || holder, 'an idempotency key vanished while it was locked');
+  const key = await formToStore(check, plain);
+  if (isNew && (holder || key === hashed))
+    await replaceKeys(client, organisationId, 'upload_idempotency_keys', [plain]);
+  return { holder, key };
+}
+
+async function insertClaim(client: Client, claim: UploadClaim): Promise<boolean> {
   const { rowCount } = await client.query({
     name: 'claim idempotency key of an upload',
     text: `
@@ -49,15 +85,19 @@ type HeldClaim = Omit<UploadClaim, 'requestId' | 'now'>;
 
 /** Returns the request that holds a key, or undefined if the key is free or expired. */
 export async function holderOf(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
-  return readHolder(client, claim, 'holder of an idempotency key', '');
+  return readHolder(client, claim, formsOf(claim.idempotencyKey), 'holder of an idempotency key', '');
 }
 
 /**
  * Returns the request that holds a key, and locks the key. A concurrent retry of the same batch waits until we have
  * committed.
  */
-export async function lockHolder(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
-  return readHolder(client, claim, 'lock idempotency key of an upload', 'for update');
+function lockHolder(
+  client: Client,
+  claim: HeldClaim,
+  forms: readonly string[],
+): Promise<UploadHolder | undefined> {
+  return readHolder(client, claim, forms, 'lock idempotency key of an upload', 'for update');
 }
 
 /** Returns whether any request, whatever its body, has stored something under this key. */
@@ -66,10 +106,11 @@ export async function isKeyHeld(
   organisationId: string,
   idempotencyKey: string,
 ): Promise<boolean> {
-  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
   const { rows } = await pool.query(
-    `select from upload_idempotency_keys where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
-    [organisationId, idempotencyKey, forgottenBefore],
+    `select from upload_idempotency_keys
+     where organisation_id = $1 and idempotency_key = any ($2::text[])
+       and claimed_at >= now() - make_interval(secs => $3)`,
+    [organisationId, formsOf(idempotencyKey), limits.idempotencyKeyLifeMs / 1_000],
   );
   return rows.length > 0;
 }
@@ -77,14 +118,15 @@ export async function isKeyHeld(
 async function readHolder(
   client: Client,
   claim: HeldClaim,
+  forms: readonly string[],
   name: string,
   lock: string,
 ): Promise<UploadHolder | undefined> {
   const { rows } = await client.query<{ request_id: string; type: string; body_sha256: Buffer }>({
     name,
     text: `select request_id, type, body_sha256 from upload_idempotency_keys
-           where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3 ${lock}`,
-    values: [claim.organisationId, claim.idempotencyKey, claim.forgottenBefore],
+           where organisation_id = $1 and idempotency_key = any ($2::text[]) and claimed_at >= $3 ${lock}`,
+    values: [claim.organisationId, forms, claim.forgottenBefore],
   });
   const [holder] = rows;
   if (!holder) return undefined;

@@ -13,6 +13,7 @@ Lists requests, the newest first. With an id, it prints the complete receipt of 
 Options:
   --type <type>     only uploads of this type
   --status <code>   only requests with this status: 200, 207 or 400
+  --idempotency-key <key>  only the upload with this key
   --from <time>     only requests received at this time or later
   --to <time>       only requests received before this time
   --limit <count>   number of requests, default 20
@@ -25,6 +26,7 @@ Examples:
   options: {
     type: { type: 'string' },
     status: { type: 'string' },
+    'idempotency-key': { type: 'string' },
     from: { type: 'string' },
     to: { type: 'string' },
     limit: { type: 'string' },
@@ -39,6 +41,7 @@ Examples:
     const type = typeOf(values);
     const filters = {
       status: choiceOf(values, 'status'),
+      idempotency_key: textOf(values, 'idempotency-key'),
       from: textOf(values, 'from'),
       to: textOf(values, 'to'),
     };

@@ -1,5 +1,5 @@
-import { onFirstLimit } from '../../connection.ts';
-import { isUnstored } from '../../errors.ts';
+import { type Connection, onFirstLimit } from '../../connection.ts';
+import { isTooLarge } from '../../errors.ts';
 import { checkHeaders } from '../../files/check-headers.ts';
 import { type Found, findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
@@ -22,15 +22,16 @@ import {
 import { connectionOf, keyIdOf, readSettings, type Settings } from '../options/settings.ts';
 import { interruption } from '../terminal/interruption.ts';
 import { duration, Progress } from '../terminal/progress.ts';
-import { printJson, say, sayError } from '../terminal/terminal.ts';
+import { printJson, say, sayError, watchOutput } from '../terminal/terminal.ts';
 import {
-  type Circumstances,
-  type Earlier,
+  adviceForUnknown,
+  filesFrom,
   findEarlier,
-  Journal,
   refuseRepeat,
-  removeJournal,
-} from '../uploading/journal.ts';
+  reported,
+} from '../uploading/earlier-run.ts';
+import { type Circumstances, type Earlier, Journal, markReady, removeJournal } from '../uploading/journal.ts';
+import { lockFiles } from '../uploading/lock-files.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
 import { Tally } from '../uploading/tally.ts';
@@ -75,38 +76,53 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
     if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
-    const settings = await readSettings();
-    const progress = new Progress();
-    const report = tellRetries(progress);
-    const run: Run = {
-      connection: connectionOf(settings, (error, waitMs) => {
-        if (isUnstored(error)) run.unrefused--;
-        report(error, waitMs);
-      }),
-      dryRun: isDryRun ? new PassedIds() : undefined,
-      progress,
-      tally: new Tally(),
-      signal: interruption(),
-      state: 'unsent',
-      unrefused: 0,
-    };
-    const planned = await plan(values, settings, found);
-    // Journals from an earlier run are only needed for --resume.
-    if (!isResumed) await removeJournals(planned);
-    const results = await uploadAll(run, planned);
-    const broken = results.at(-1)?.broken;
-    // If one file could not be read to its end, --resume needs every file's journal.
-    if (!broken) await removeJournals(planned);
-    const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
-    // Set the exit code before printing, because printing fails if the reader has closed the pipe.
-    process.exitCode = exitCode;
-    const summary = { results, tally: run.tally, isDryRun, isResumed };
-    if (values.json) await printJson(summaryJson(summary));
-    else await printSummary(summary);
-    if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
-    return exitCode;
+    const unlock = isDryRun ? async () => {} : await lockFiles(found.files);
+    try {
+      return await uploadFound(values, found);
+    } finally {
+      await unlock();
+    }
   },
 };
+
+async function uploadFound(values: Values, found: Found): Promise<number> {
+  const isResumed = values.resume === true;
+  const isDryRun = values['dry-run'] === true;
+  const settings = await readSettings();
+  const progress = new Progress();
+  const run: Run = {
+    connection: connectionOf(settings, tellRetries(progress)),
+    dryRun: isDryRun ? new PassedIds() : undefined,
+    progress,
+    tally: new Tally(),
+    signal: interruption(),
+    state: 'unsent',
+    open: 0,
+  };
+  const planned = await begin(await plan(run.connection, values, settings, found));
+  const results = await uploadAll(run, planned);
+  const broken = results.at(-1)?.broken;
+  const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
+  const outputFailure = watchOutput();
+  const summary = { results, tally: run.tally, isDryRun, isResumed };
+  if (values.json) await printJson(summaryJson(summary));
+  else await printSummary(summary);
+  const failure = await outputFailure();
+  if (failure !== undefined) throw notReported(failure, isDryRun);
+  if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
+  // If one file could not be read to its end, --resume needs every file's journal.
+  else await removeJournals(planned);
+  return exitCode;
+}
+
+function notReported(reason: string, isDryRun: boolean): UsageError {
+  return new UsageError(
+    `The result cannot be written to standard output: ${reason}.`,
+    isDryRun
+      ? 'This was a dry run: nothing is stored.'
+      : 'The upload itself is complete. To print its result, run the same command again with --resume; nothing is sent again.',
+  );
+}
 
 interface Planned {
   readonly path: string;
@@ -115,32 +131,74 @@ interface Planned {
   /** Undefined if the file is uploaded without a journal. */
   readonly circumstances: Circumstances | undefined;
   readonly earlier: Earlier | undefined;
+  /** The prefix of the Idempotency-Keys, if the upload of this file begins with this run. */
+  readonly upload?: string;
   readonly standardInput: OpenedFile | undefined;
 }
 
 /** Checks the files and their journals for problems before anything is sent. */
-async function plan(values: Values, settings: Settings, found: Found): Promise<Planned[]> {
+async function plan(
+  connection: Connection,
+  values: Values,
+  settings: Settings,
+  found: Found,
+): Promise<Planned[]> {
   const optionsOf = await readFileOptions(values);
   warnSkipped(found);
   const opened = await checkHeaders(found, optionsOf, mappedColumns(values));
-  const planned: Planned[] = [];
-  for (const { path, type } of found.files) {
+  const paths = found.files.map(({ path }) => path).filter((path) => path !== '-');
+  const planned = found.files.map(({ path, type }): Planned => {
     const options = optionsOf(type);
-    const circumstances =
-      values['dry-run'] || path === '-'
-        ? undefined
-        : {
-            service: settings.url,
-            keyId: keyIdOf(settings.key),
-            options: JSON.stringify(options),
-            typed: typedOptions(values),
-          };
-    const earlier = values.resume && circumstances ? await findEarlier(path, type, circumstances) : undefined;
-    if (circumstances && !values.resume && type === 'interactions') await refuseRepeat(path);
+    const isJournaled = !values['dry-run'] && path !== '-';
+    const circumstances = isJournaled && {
+      service: settings.url,
+      keyId: keyIdOf(settings.key),
+      reading: JSON.stringify(options),
+      typed: typedOptions(values),
+      files: filesFrom(path, paths),
+    };
     const standardInput = path === '-' ? opened : undefined;
-    planned.push({ path, type, options, circumstances, earlier, standardInput });
+    return {
+      path,
+      type,
+      options,
+      circumstances: circumstances || undefined,
+      earlier: undefined,
+      standardInput,
+    };
+  });
+  if (!values.resume) {
+    for (const { path, type, circumstances } of planned)
+      if (circumstances && type === 'interactions') await refuseRepeat(path);
+    return planned;
   }
-  return planned;
+  const resumable = planned.flatMap(({ path, type, circumstances }) =>
+    circumstances ? [{ file: path, type, now: circumstances }] : [],
+  );
+  const earlier = await findEarlier(connection, resumable);
+  return planned.map((one) => ({ ...one, earlier: earlier.get(one.path) }));
+}
+
+/** Creates the journals of all files that have none, so that --resume knows them whenever this run is interrupted. */
+async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
+  const begun: string[] = [];
+  try {
+    const all = await Promise.all(
+      planned.map(async (one) => {
+        const { path, circumstances, earlier } = one;
+        if (!circumstances || earlier) return one;
+        const upload = crypto.randomUUID();
+        begun.push(path);
+        await (await Journal.begin(path, circumstances, upload, false)).close();
+        return { ...one, upload };
+      }),
+    );
+    for (const path of begun) await markReady(path);
+    return all;
+  } catch (error) {
+    for (const path of begun) await removeJournal(path);
+    throw error;
+  }
 }
 
 async function removeJournals(planned: readonly Planned[]): Promise<void> {
@@ -155,13 +213,28 @@ async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileRes
   const results: FileResult[] = [];
   try {
     for (const one of planned) {
-      results.push(await uploadOne(run, one));
+      if (one.earlier !== reported) results.push(await uploadOne(run, one));
       if (results.at(-1)?.broken) break;
     }
+  } catch (error) {
+    // Without a trace of an earlier request, nothing has to be resumed.
+    const isNothingStored = run.open === 0 && run.state !== 'answered' && !planned.some(mayHaveSent);
+    if (isNothingStored && results.length === 0) await removeJournals(planned);
+    throw error;
   } finally {
     run.progress.clear();
   }
   return results;
+}
+
+/** Returns whether the journal shows that an earlier run has sent something from the file. */
+function isBegun({ state, sent }: Earlier): boolean {
+  return state !== undefined || sent.size > 0;
+}
+
+/** Returns whether an earlier run may have stored something. Requests with records are not in the journal. */
+function mayHaveSent({ earlier, type }: Planned): boolean {
+  return earlier !== undefined && (type !== 'interactions' || isBegun(earlier));
 }
 
 async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
@@ -169,20 +242,23 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   const before = earlier?.state ?? nothingDone;
   if (before.end === 'finished') return resultOf(path, type, before);
   run.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
-  run.unrefused = 0;
-  const file = one.standardInput ?? (await openFile(path, { ...options, type, skipRecords: before.done }));
+  run.open = 0;
+  // Journals of files that are not begun are written again, because the file may have been replaced in the meantime.
+  const upload = one.upload ?? earlier?.upload ?? '';
   const journal =
-    circumstances && (await (earlier ? Journal.resume(path, earlier) : Journal.begin(path, circumstances)));
+    circumstances &&
+    (await (earlier && isBegun(earlier)
+      ? Journal.resume(path, earlier)
+      : Journal.begin(path, circumstances, upload, true)));
+  let file = one.standardInput;
   try {
+    file ??= await openFile(path, { ...options, type, skipRecords: before.done });
     return await uploadFile(run, file, before, journal);
   } catch (error) {
-    // If an earlier run started this upload, records may be stored, because that run may not have received the response.
-    const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0;
-    if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
-    throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
+    throw journal ? withAdvice(error, one, run) : error;
   } finally {
     await journal?.close();
-    await file.close();
+    await file?.close();
   }
 }
 
@@ -211,16 +287,24 @@ function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) =
   };
 }
 
-function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing stored'): unknown {
-  const canContinue =
-    error instanceof IntakeError || error instanceof OutputError || (error as Error).name === 'AbortError';
+function withAdvice(error: unknown, planned: Planned, { state, open }: Run): unknown {
+  const { path } = planned;
+  const isOfService = error instanceof IntakeError;
+  const canContinue = isOfService || error instanceof OutputError || (error as Error).name === 'AbortError';
   if (!canContinue || state === 'unsent') return error;
+  const lines = explain(error);
   const resume = 'Run the same command with --resume to continue';
+  if (isOfService && error.outcome === 'unknown' && isTooLarge(error))
+    return new UsageError(
+      ...lines,
+      `A request for ${path} that may be stored is too large for the service now, and must not be split. ${resume} when the operator has raised the limits of the service, within a day.`,
+      ...adviceForUnknown(path, error.idempotencyKeys),
+    );
   if (state === 'answered')
-    return new UsageError(...explain(error), `Everything that was answered so far is stored. ${resume}.`);
+    return new UsageError(...lines, `Everything that was answered so far is stored. ${resume}.`);
   return new UsageError(
-    ...explain(error),
-    state === 'nothing stored'
+    ...lines,
+    open === 0 && !mayHaveSent(planned)
       ? `Nothing in ${path} was stored.`
       : `No request for ${path} was answered, and part of it may be stored. ${resume}; nothing is stored twice.`,
   );

@@ -17,7 +17,7 @@ export interface Settings {
 function settingsFile(): string {
   const { XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder =
-    process.platform === 'win32' && APPDATA ? APPDATA : (XDG_CONFIG_HOME ?? join(homedir(), '.config'));
+    process.platform === 'win32' && APPDATA ? APPDATA : XDG_CONFIG_HOME || join(homedir(), '.config');
   return join(folder, 'intake', 'config.json');
 }
 
@@ -26,8 +26,8 @@ export async function readSettings(): Promise<Settings> {
   const { INTAKE_URL, INTAKE_KEY } = process.env;
   const file = settingsFile();
   const kept = INTAKE_URL && INTAKE_KEY ? {} : await readKept(file);
-  const url = INTAKE_URL ?? kept.url;
-  const key = INTAKE_KEY ?? kept.key;
+  const url = INTAKE_URL || kept.url;
+  const key = INTAKE_KEY || kept.key;
   if (!url || !key) {
     throw new UsageError(
       `The ${url ? 'key' : 'address'} of the service is not set. Run intake login, or set INTAKE_URL and INTAKE_KEY.`,

@@ -3,7 +3,8 @@ import { readFirstLine } from './read-first-line.ts';
 import { prompt } from './terminal.ts';
 
 export interface Confirmation {
-  readonly question: string;
+  /** Read only if there is somebody to answer it. */
+  readonly question: string | (() => Promise<string>);
   /** Describes the consequences, for the error message when there is no terminal. */
   readonly withoutTerminal: string;
   readonly declined: string;
@@ -12,6 +13,6 @@ export interface Confirmation {
 /** Asks for confirmation before an action that cannot be undone. Throws unless the response is yes. */
 export async function confirm({ question, withoutTerminal, declined }: Confirmation): Promise<void> {
   if (!process.stdin.isTTY) throw new UsageError(`${withoutTerminal} Add --yes to do it.`);
-  prompt(`${question} Type yes: `);
+  prompt(`${typeof question === 'string' ? question : await question()} Type yes: `);
   if ((await readFirstLine()) !== 'yes') throw new UsageError(declined);
 }

@@ -92,9 +92,46 @@ export function printJsonLine(value: unknown): Promise<void> {
   return printData(JSON.stringify(value));
 }
 
+let onOutputError = (error: NodeJS.ErrnoException): void => {
+  // It is not an error if the program that reads the output, such as `head`, closes the pipe early.
+  if (error.code !== 'EPIPE') sayError(`Standard output cannot be written: ${reasonOf(error)}.`);
+  process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 2);
+};
+
+/** Handles output that cannot be written. If standard error cannot be written, there is nobody to tell. */
+export function handleOutputErrors(): void {
+  process.stdout.on('error', (error) => onOutputError(error));
+  process.stderr.on('error', () => {});
+}
+
+/** From now on, failures to write are remembered. The result waits for all output, and returns why it was not written. */
+export function watchOutput(): () => Promise<string | undefined> {
+  let failed: NodeJS.ErrnoException | undefined;
+  onOutputError = (error) => {
+    failed ??= error;
+  };
+  return async () => {
+    await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
+    return failed && reasonOf(failed);
+  };
+}
+
+function reasonOf({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOSPC') return 'the disk is full';
+  return code === 'EPIPE' ? 'the program that reads it has ended' : message;
+}
+
 async function write(data: string | Uint8Array): Promise<void> {
+  if (process.stdout.destroyed) return;
   // Apply back-pressure: wait if the program that reads the output is slower than the service.
-  if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once('drain', resolve));
+  if (!process.stdout.write(data))
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        process.stdout.off('drain', done).off('close', done);
+        resolve();
+      };
+      process.stdout.on('drain', done).on('close', done);
+    });
 }
 
 /** Formats 1234567 as 1,234,567, in every locale. */

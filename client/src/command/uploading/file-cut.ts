@@ -27,15 +27,18 @@ const separator = '\u001f';
 
 /** Packs the line number and either the cells (preceded by their count) or the keys into one string. */
 export function packRow({ line, cells, keys }: FileRecord): string {
+  if (cells?.some((cell) => cell.includes(separator)))
+    return `${line}${separator}cells${separator}${JSON.stringify(cells)}`;
   if (cells !== undefined) return `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
   return keys === undefined ? `${line}` : `${line}${separator}keys${separator}${JSON.stringify(keys)}`;
 }
 
-/** Unpacks a row. If a cell contains the separator, the cells cannot be split correctly and are dropped. */
 function unpackRow(row: string): Pick<Failed, 'line' | 'cells' | 'keys'> {
-  const [line, count, ...cells] = row.split(separator);
-  if (count === 'keys') return { line: Number(line), keys: JSON.parse(cells.join(separator)) };
-  return cells.length === Number(count) ? { line: Number(line), cells } : { line: Number(line) };
+  const [number, what, ...rest] = row.split(separator);
+  const line = Number(number);
+  if (what === undefined) return { line };
+  if (what === 'keys' || what === 'cells') return { line, [what]: JSON.parse(rest.join(separator)) };
+  return { line, cells: rest };
 }
 
 export function packFailure(failure: FileFailure | undefined): string {

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { notWritten } from '../../files/write-whole.ts';
-import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
+import { limits } from '../../limits.ts';
+import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
 
 /** The progress of uploading one file. */
@@ -15,6 +14,8 @@ export interface JournalState {
   readonly unsent: number;
   /** The size in bytes of each file to which failed records are written. */
   readonly failedFiles: Readonly<Record<string, number>>;
+  /** The id of the last answered request, whose receipt only keys of the same organisation can read. */
+  readonly requestId?: string | undefined;
   /** `broken` means that the file could not be read to its end, and that everything before that point is done. */
   readonly end?: 'finished' | 'broken' | undefined;
   /** The SHA-256 of a broken interactions file, used to recognise the complete file later. */
@@ -27,39 +28,37 @@ export interface Circumstances {
   /** The key's id, which is its public part. */
   readonly keyId: string;
   /** All options that affect how the file is read, as JSON. */
-  readonly options: string;
+  readonly reading: string;
   /** The same options as the user typed them. */
   readonly typed: string;
+  /** All files of the run, relative to the folder of this one. */
+  readonly files: readonly string[];
 }
 
 /**
  * A request with interactions. It is recorded before it is sent, because its outcome is unknown until the response arrives.
  */
-interface Sent {
-  /** The index of the request's first record, and the index after its last record. */
+export interface Sent {
+  /** The index of the request's first record, and the number of its records. A later line for the same index replaces it. */
   readonly sent: number;
-  readonly end: number;
+  readonly count: number;
   readonly atMs: number;
 }
 
-/**
- * How long a request with interactions may be sent again. The service remembers an Idempotency-Key for 24 hours. The
- * remaining quarter of an hour is a safety margin for a slow last attempt.
- */
-const resendMs = 23.75 * 3_600_000;
-
-interface Head extends Circumstances {
+export interface Head extends Circumstances {
+  /** Whether all files of the run have journals. Until then, nothing is sent. A line of its own may say so later. */
+  readonly ready?: boolean;
   /** The prefix of every Idempotency-Key in this upload. */
   readonly upload: string;
   readonly bytes: number;
   readonly modifiedMs: number;
 }
 
-/** The state that an earlier run left. */
+/** What an earlier run left, or a journal that has just been created. */
 export interface Earlier {
   readonly upload: string;
   readonly state: JournalState | undefined;
-  /** The requests with interactions, keyed by the index of their first record. */
+  /** The unanswered requests with interactions, keyed by the index of their first record. */
   readonly sent: ReadonlyMap<number, Sent>;
   /** The journal's length up to the end of its last complete line. */
   readonly bytes: number;
@@ -69,28 +68,42 @@ export interface Earlier {
  * A file next to the uploaded file, with a header and a line for each answered request. Each line is written after the
  * request's failed records are on disk. After a crash, requests without a line are sent again with the same Idempotency-Key.
  */
-export class Journal {
+export class Journal implements SentRequests {
   readonly upload: string;
   readonly #path: string;
   readonly #handle: FileHandle;
-  readonly #sent: Map<number, Sent>;
+  readonly #earlier: ReadonlyMap<number, Sent>;
+  #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, upload: string, handle: FileHandle, sent: Iterable<[number, Sent]> = []) {
+  private constructor(path: string, upload: string, handle: FileHandle, earlier: ReadonlyMap<number, Sent>) {
     this.#path = path;
     this.upload = upload;
     this.#handle = handle;
-    this.#sent = new Map(sent);
+    this.#earlier = earlier;
   }
 
-  static async begin(file: string, circumstances: Circumstances): Promise<Journal> {
+  /** Creates or replaces the journal. A run creates the journals of all its files before it sends the first request. */
+  static async begin(
+    file: string,
+    circumstances: Circumstances,
+    upload: string,
+    ready: boolean,
+  ): Promise<Journal> {
     const path = journalOf(file);
-    const head: Head = { upload: crypto.randomUUID(), ...circumstances, ...(await sizeOf(file)) };
-    const handle = await open(path, 'w', 0o600).catch((error) => {
+    const head: Head = { upload, ready, ...circumstances, ...(await sizeOf(file)) };
+    const handle = await open(`${path}.new`, 'w', 0o600).catch((error) => {
       throw notWritten(path, error);
     });
-    const journal = new Journal(path, head.upload, handle);
-    await journal.#append(head);
-    return journal;
+    const journal = new Journal(path, upload, handle, new Map());
+    try {
+      await journal.#append(head);
+      await rename(`${path}.new`, path);
+      return journal;
+    } catch (error) {
+      await journal.close();
+      await rm(`${path}.new`, { force: true });
+      throw notWritten(path, error);
+    }
   }
 
   static async resume(file: string, { upload, bytes, sent }: Earlier): Promise<Journal> {
@@ -102,24 +115,22 @@ export class Journal {
     return new Journal(path, upload, handle, sent);
   }
 
-  /** Records a request with interactions before it is sent. */
-  async writeSent(first: number, end: number): Promise<void> {
-    const earlier = this.#sent.get(first);
-    if (earlier === undefined) {
-      const sent = { sent: first, end, atMs: Date.now() };
-      this.#sent.set(first, sent);
-      await this.#append(sent);
-    } else if (earlier.end !== end)
-      // If the records were split differently, the requests would get different keys, and the service would store the
-      // records twice.
+  countAt(index: number): number | undefined {
+    return this.#earlier.get(index)?.count;
+  }
+
+  async note(index: number, count: number): Promise<void> {
+    const earlier = this.#earlier.get(index);
+    if (earlier === undefined) await this.#append({ sent: index, count, atMs: Date.now() } satisfies Sent);
+    else if (earlier.count !== count)
+      // If the records were split differently, the service would store some of them twice.
       throw new UsageError(
-        `${this.#path} is from another version of intake, which sends records ${first + 1} to ${earlier.end} in one request. Resume with that version.`,
+        `${this.#path} is from another version of intake, which sends ${earlier.count} records from record ${index + 1} in one request. Resume with that version.`,
       );
   }
 
-  /** Returns the latest time at which the request that starts with this record may be sent again. */
-  resendUntilMs(first: number): number {
-    return (this.#sent.get(first)?.atMs ?? Date.now()) + resendMs;
+  resendUntilMs(index: number): number {
+    return (this.#earlier.get(index)?.atMs ?? Date.now()) + limits.keptForMs;
   }
 
   /** Writes a line and returns once it is on disk. Until then, the request does not count as done. */
@@ -128,26 +139,40 @@ export class Journal {
   }
 
   async close(): Promise<void> {
+    await this.#writing.catch(() => {});
     await this.#handle.close();
   }
 
-  async #append(line: object): Promise<void> {
-    try {
-      await this.#handle.appendFile(`${JSON.stringify(line)}\n`);
-      await this.#handle.datasync();
-    } catch (error) {
-      throw notWritten(this.#path, error);
-    }
+  /** Writes one line after the other. After a line that could not be written completely, no other line may follow. */
+  #append(line: object): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      try {
+        await this.#handle.appendFile(`${JSON.stringify(line)}\n`);
+        await this.#handle.datasync();
+      } catch (error) {
+        throw notWritten(this.#path, error);
+      }
+    });
+    return this.#writing;
   }
 }
 
-/** Returns the state that an earlier run left for this file, or undefined if there is nothing to resume. */
-export async function findEarlier(
-  file: string,
-  type: UploadType,
-  now: Circumstances,
-): Promise<Earlier | undefined> {
-  const text = await readFile(journalOf(file), 'utf8').catch(() => '');
+/** Notes that all files of the run have journals. */
+export async function markReady(file: string): Promise<void> {
+  const path = journalOf(file);
+  await appendFile(path, `${JSON.stringify({ ready: true })}\n`, { flush: true }).catch((error) => {
+    throw notWritten(path, error);
+  });
+}
+
+/** Reads a journal's complete lines, and the length up to the end of the last one. A journal that does not exist is empty. */
+export async function readJournal(file: string) {
+  const text = await readFile(journalOf(file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw new UsageError(
+      `${journalOf(file)} cannot be read (${error.code}); check that you may read it, because it shows what is stored`,
+    );
+  });
   const lines: (Head | JournalState | Sent)[] = [];
   let end = 0;
   for (let next = text.indexOf('\n'); next >= 0; next = text.indexOf('\n', end)) {
@@ -158,112 +183,21 @@ export async function findEarlier(
     end = next + 1;
   }
   const [head, ...rest] = lines as [Head | undefined, ...(JournalState | Sent)[]];
-  if (!head) return undefined;
+  const isReady = (head?.ready ?? false) || rest.some((line) => 'ready' in line);
   const state = rest.findLast((line) => 'done' in line);
-  const done = state?.done ?? 0;
-  const unanswered = rest.filter((line) => 'sent' in line).filter((line) => line.end > done);
-  const { bytes, modifiedMs } = await sizeOf(file);
-  const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
-  // A complete file has replaced the broken one, so upload it from the beginning.
-  if (!isSame && state?.end === 'broken' && type !== 'interactions') return undefined;
-  if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, done);
-  refuseOthers(file, head, now);
-  refuseForgotten(file, head.upload, unanswered);
-  const sent = new Map(unanswered.map((line) => [line.sent, line]));
-  const earlier = { upload: head.upload, state, sent };
-  if (isSame) return { ...earlier, bytes: Buffer.byteLength(text.slice(0, end)) };
-  return { ...earlier, bytes: await rewrite(file, { ...head, bytes, modifiedMs }, state) };
+  const sent = rest.filter((line) => 'sent' in line).filter((line) => line.sent >= (state?.done ?? 0));
+  return { head, isReady, state, sent, bytes: Buffer.byteLength(text.slice(0, end)) };
 }
 
-/**
- * Returns whether a broken interactions file has been replaced by a file that starts with the same bytes, so that the upload
- * can continue.
- */
-async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
-  return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
-}
-
-/** Returns the SHA-256 of a file or of its first bytes. */
-export async function hashOf(file: string, bytes = Infinity): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk);
-  return hash.digest('hex');
-}
-
-function changed(file: string, type: UploadType, done: number): UsageError {
-  if (type !== 'interactions')
-    return new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
-  return new UsageError(
-    `${file} has changed since its upload began. ${done} of its records are done, and a new upload would store them again.`,
-    `Write the records that are missing to a separate file, upload that, and remove ${journalOf(file)}.`,
-  );
-}
-
-/** Replaces the journal with one for the complete file, and returns the new journal's length. */
-async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
-  const path = journalOf(file);
-  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, sha256: undefined })}\n`;
-  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
-  return Buffer.byteLength(lines);
-}
-
-/** Throws if interactions were sent so long ago that sending them again could store them twice. */
-function refuseForgotten(file: string, upload: string, unanswered: readonly Sent[]): void {
-  const [first] = unanswered;
-  const last = unanswered.at(-1);
-  if (first === undefined || last === undefined || Date.now() < first.atMs + resendMs) return;
-  const records = `records ${first.sent + 1} to ${last.end}`;
-  // Search an hour earlier, because the service's clock may be behind.
-  const from = new Date(first.atMs - 3_600_000).toISOString();
-  throw new UsageError(
-    `The upload of ${file} cannot be resumed: ${records} were sent at ${new Date(first.atMs).toISOString()} without an answer. They may be stored, and the service can recognise them for 24 hours only.`,
-    `Everything before record ${first.sent + 1} is done. This prints each request that is stored; the idempotency_key of records ${first.sent + 1} to ${first.end} ends with -${first.sent}-${first.end}:`,
-    `  intake requests --type interactions --from ${from} --limit 1000 --json | grep ${upload}`,
-    `Write what is missing, and everything after record ${last.end}, to a separate file, upload that, and remove ${journalOf(file)}.`,
-  );
-}
-
-/**
- * Refuses to upload an interactions file from the start if an earlier upload was interrupted, because the interactions that
- * the earlier upload stored would be stored twice.
- */
-export async function refuseRepeat(file: string): Promise<void> {
-  const text = await readFile(journalOf(file), 'utf8').catch(() => '');
-  if (!text.includes('\n')) return;
-  throw new UsageError(
-    `An earlier upload of ${file} was interrupted, and the interactions that it stored would be stored again. Continue it with --resume.`,
-    `If you want all of them again, remove ${journalOf(file)} first.`,
-  );
-}
-
-function refuseOthers(file: string, head: Head, now: Circumstances): void {
-  const advice = 'or upload it again without --resume';
-  if (head.service !== now.service)
-    throw new UsageError(
-      `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there, ${advice}.`,
-    );
-  if (head.keyId !== now.keyId)
-    throw new UsageError(
-      `The upload of ${file} began with the key ${head.keyId}, not with ${now.keyId}. Use that key, ${advice}.`,
-    );
-  if (head.options === now.options) return;
-  throw new UsageError(
-    head.typed === now.typed
-      ? `The mapping file has changed since the upload of ${file} began. Restore it, ${advice}.`
-      : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones, ${advice}.`,
-  );
-}
-
-function parsed(line: string): Head | JournalState | Sent | undefined {
+function parsed(text: string): Head | JournalState | Sent | undefined {
   try {
-    return JSON.parse(line);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
 }
 
-function journalOf(file: string): string {
+export function journalOf(file: string): string {
   return `${file}.journal`;
 }
 
@@ -271,7 +205,7 @@ export async function removeJournal(file: string): Promise<void> {
   await rm(journalOf(file), { force: true });
 }
 
-async function sizeOf(file: string): Promise<Pick<Head, 'bytes' | 'modifiedMs'>> {
+export async function sizeOf(file: string): Promise<Pick<Head, 'bytes' | 'modifiedMs'>> {
   const { size, mtimeMs } = await stat(file);
   return { bytes: size, modifiedMs: mtimeMs };
 }

@@ -1,5 +1,4 @@
 import type { Connection } from '../../connection.ts';
-import { isUnstored } from '../../errors.ts';
 import { FailedFile } from '../../files/failed-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
@@ -12,6 +11,7 @@ import { addCounts, noCounts, type Outcome, sendCuts } from '../../uploading/sen
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import type { Progress } from '../terminal/progress.ts';
 import { warn } from '../terminal/terminal.ts';
+import { hashOf } from './earlier-run.ts';
 import {
   type Failed,
   type FileCut,
@@ -21,7 +21,7 @@ import {
   packRow,
   repeatedLines,
 } from './file-cut.ts';
-import { hashOf, type Journal, type JournalState } from './journal.ts';
+import { type Journal, type JournalState, sizeOf } from './journal.ts';
 import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
 
@@ -51,8 +51,8 @@ export interface Run {
   readonly signal: AbortSignal;
   /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
-  /** The number of attempts to send the current file's records, except those that certainly stored nothing. */
-  unrefused: number;
+  /** The number of this run's requests that may be stored, because an attempt was not answered. */
+  open: number;
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
@@ -69,6 +69,7 @@ export async function uploadFile(
 ): Promise<FileResult> {
   const { path, type } = file;
   let state: JournalState = { ...before, end: undefined, sha256: undefined };
+  const { bytes } = journal ? await sizeOf(path) : { bytes: 0 };
   if (file.ignoredColumns.length > 0) {
     warn(
       `${path}: these columns are not fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
@@ -83,27 +84,22 @@ export async function uploadFile(
   const reading: Reading = { show, broken: undefined };
   const cutter = new RequestCutter<undefined>(type, { first: state.done, ...perRequest });
   // Only interactions need a journal of sent requests, because records with ids can be sent again at any time.
-  const sentJournal = type === 'interactions' ? journal : undefined;
-  const cuts = cutsOf(file, cutter, run, reading, sentJournal);
-  const onSend = (answer: Promise<unknown>) => {
-    answer.then(
-      () => {
-        run.state = 'answered';
-      },
-      (error) => {
-        if (isUnstored(error)) run.unrefused--;
-      },
-    );
-  };
+  const sent = type === 'interactions' ? journal : undefined;
   const sending = {
     key: journal?.upload ?? crypto.randomUUID(),
     dryRun: run.dryRun !== undefined,
     signal: run.signal,
-    onSend,
-    onAttempt: () => void run.unrefused++,
-    resendUntilMs: sentJournal && ((first: number) => sentJournal.resendUntilMs(first)),
+    onOpen: (change: 1 | -1) => {
+      run.open += change;
+    },
+    sent,
   };
-  for await (const { cut, outcome: answer } of sendCuts(run.connection, type, cuts, sending)) {
+  for await (const { cut, outcome: answer } of sendCuts(
+    run.connection,
+    type,
+    cutsOf(file, cutter, run, reading),
+    sending,
+  )) {
     run.state = 'answered';
     const outcome = run.dryRun?.settle(type, cut, answer) ?? answer;
     for (const failed of failedOf(file, cut, outcome)) {
@@ -117,13 +113,14 @@ export async function uploadFile(
       counts: addCounts(state.counts, outcome.counts),
       unsent: state.unsent + cut.skipped,
       failedFiles: failedFile.flush(),
+      requestId: outcome.requestIds.at(-1) ?? state.requestId,
     };
     await journal?.write(state);
     show();
   }
   failedFile.close();
   const { broken } = reading;
-  const sha256 = broken && sentJournal ? await hashOf(path) : undefined;
+  const sha256 = broken && sent ? await hashOf(path, bytes) : undefined;
   await journal?.write({ ...state, end: broken ? 'broken' : 'finished', sha256 });
   return resultOf(path, type, state, broken);
 }
@@ -151,12 +148,10 @@ async function* cutsOf(
   cutter: RequestCutter<undefined>,
   run: Run,
   reading: Reading,
-  sentJournal: Journal | undefined,
 ): AsyncGenerator<FileCut> {
   let rows = new ByteLines('\n');
   let unsent = new ByteLines('\n');
-  const whole = async (cut: ReturnType<typeof cutter.take> & object): Promise<FileCut> => {
-    await sentJournal?.writeSent(cut.first, cut.end);
+  const whole = (cut: ReturnType<typeof cutter.take> & object): FileCut => {
     const complete = { ...cut, rows, unsent };
     rows = new ByteLines('\n', rows.byteLength + 65_536);
     unsent = new ByteLines('\n', 1_024);
@@ -172,7 +167,7 @@ async function* cutsOf(
         const isSent = record !== undefined && !(failure && failure.line < record.line);
         const packed = isSent ? packRow(record) : packFailure(failure);
         const cut = isSent ? cutter.add(undefined, record.record, packed.length) : cutter.skip(packed.length);
-        if (cut) yield await whole(cut);
+        if (cut) yield whole(cut);
         if (isSent) sent++;
         else failed++;
         (isSent ? rows : unsent).add(packed);
@@ -184,7 +179,7 @@ async function* cutsOf(
     reading.broken = error;
   }
   const last = cutter.take();
-  if (last) yield await whole(last);
+  if (last) yield whole(last);
 }
 
 /** Adds the service's warnings. The service does not know the file's lines, so add those of repeated ids. */

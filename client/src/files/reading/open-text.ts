@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { FileError } from '../../parsing/file-error.ts';
 import { TextBytes } from '../../parsing/text/text-bytes.ts';
 import { decodePieces, type TextSource } from '../../parsing/text/text-source.ts';
+import { watchFile } from './watch-file.ts';
 
 /**
  * The number of bytes per read. Larger chunks outlive the young generation: with 256 KiB, reading takes twice as much memory
@@ -25,13 +25,23 @@ export interface OpenedText extends TextSource {
 /** Opens a file, or standard input if the path is `-`. Detects the compression from the first bytes. */
 export async function openText(path: string, encoding?: string): Promise<OpenedText> {
   const text = new TextBytes(encoding);
-  const bytes = path === '-' ? undefined : await sizeOf(path);
-  const source = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: readBytes });
+  const unchanged = path === '-' ? undefined : await watchFile(path);
+  const bytes = unchanged?.bytes;
+  // What is added to the file while it is read is not read.
+  const source =
+    bytes === undefined
+      ? process.stdin
+      : createReadStream(path, { highWaterMark: readBytes, end: Math.max(bytes - 1, 0) });
   const decompress = decompressorOf(await firstBytes(source));
   const pieces: AsyncIterator<Buffer> =
     decompress === undefined ? source[Symbol.asyncIterator]() : decompressed(source, decompress);
+  const next = async () => {
+    const piece = await pieces.next().catch(explain);
+    await unchanged?.check(piece.done ?? false);
+    return piece;
+  };
   return {
-    ...decodePieces({ next: () => pieces.next().catch(explain) }, text),
+    ...decodePieces({ next }, text),
     bytes,
     bytesRead: () => source.bytesRead,
     async close() {
@@ -39,15 +49,6 @@ export async function openText(path: string, encoding?: string): Promise<OpenedT
       decompress?.destroy();
     },
   };
-}
-
-export async function sizeOf(path: string): Promise<number> {
-  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') throw new FileError('there is no such file; check its name and folder');
-    throw new FileError(`it cannot be read (${error.code}); check that you may read it`);
-  });
-  if (stats.isDirectory()) throw new FileError('it is a folder; specify the files in it');
-  return stats.size;
 }
 
 async function firstBytes(source: Readable): Promise<Buffer> {
@@ -58,7 +59,7 @@ async function firstBytes(source: Readable): Promise<Buffer> {
   return first;
 }
 
-function decompressorOf(first: Buffer): Transform | undefined {
+function decompressorOf(first: Buffer): (Transform & Zlib) | undefined {
   if (startsWith(first, [0x1f, 0x8b])) return createGunzip({ chunkSize: readBytes });
   if (startsWith(first, [0x28, 0xb5, 0x2f, 0xfd])) return createZstdDecompress({ chunkSize: readBytes });
   if (startsWith(first, [0x50, 0x4b, 0x03, 0x04]))
@@ -76,27 +77,53 @@ const others = [
   { start: [0xd0, 0xcf, 0x11, 0xe0], what: 'an old Excel file', advice: 'save it as .xlsx or CSV' },
 ];
 
-/** Yields everything that the decompressor produces. A piped stream would drop its buffer if the data were truncated. */
-async function* decompressed(source: Readable, decompress: Transform): AsyncGenerator<Buffer> {
+/**
+ * Yields everything that the decompressor produces. A piped stream would drop its buffer if the data were truncated. A
+ * decompressor ends at bytes that do not continue the data, and then takes nothing more. Some programs pad with zeros.
+ */
+async function* decompressed(source: Readable, decompress: Transform & Zlib): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
+  let given = 0;
+  let isEnded = false;
   decompress.on('data', (piece: Buffer) => pieces.push(piece));
+  const ended = once(decompress, 'end').then(() => {
+    isEnded = true;
+  });
   const failed = once(decompress, 'error').then(([error]) => Promise.reject(error));
-  // Avoid an unhandled rejection. `feed` reports the error.
+  // Avoid unhandled rejections. `feed` reports the error.
   failed.catch(() => {});
+  ended.catch(() => {});
   const feed = async (give: (done: () => void) => void) => {
-    const error: unknown = await Promise.race([new Promise<void>(give), failed]).catch((reason) => reason);
+    const work = [new Promise<void>(give), ended, failed];
+    const error: unknown = await Promise.race(work).catch((reason) => reason);
     const found = pieces;
     pieces = [];
     return { found, error };
   };
   for await (const chunk of source) {
-    const { found, error } = await feed((done) => decompress.write(chunk, () => done()));
-    yield* found;
-    if (error !== undefined) throw error;
+    if (isEnded) refuseUnlessZeros(chunk);
+    else {
+      given += chunk.length;
+      const { found, error } = await feed((done) => decompress.write(chunk, () => done()));
+      yield* found;
+      if (error !== undefined) throw error;
+      if (isEnded) refuseUnlessZeros(chunk.subarray(chunk.length - (given - decompress.bytesWritten)));
+    }
   }
+  if (isEnded) return;
   const { found, error } = await feed((done) => decompress.once('end', done).end());
   yield* found;
   if (error !== undefined) throw error;
+}
+
+/** What a decompressor has taken so far. */
+interface Zlib {
+  readonly bytesWritten: number;
+}
+
+function refuseUnlessZeros(rest: Buffer): void {
+  if (rest.some((byte) => byte !== 0))
+    throw new FileError('it has other data after its compressed data; compress it again');
 }
 
 function startsWith(bytes: Buffer, start: readonly number[]): boolean {
@@ -104,6 +131,7 @@ function startsWith(bytes: Buffer, start: readonly number[]): boolean {
 }
 
 function explain(error: NodeJS.ErrnoException): never {
+  if (error instanceof FileError) throw error;
   if (error.code?.startsWith('Z'))
     throw new FileError(
       `it cannot be decompressed (${error.message}); it may be cut short, so copy it again`,

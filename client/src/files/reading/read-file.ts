@@ -3,6 +3,7 @@ import { FileError, PlacedError, withPath } from '../../parsing/file-error.ts';
 import type { FileFormat } from '../../parsing/file-name.ts';
 import { columnsOf, openRecords } from '../../parsing/open-records.ts';
 import type { FileChunk, FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
+import { cutOff, lastLineCutOff } from '../../parsing/text/csv-parser.ts';
 import { formatOf, typeOf } from '../find-files.ts';
 import { openText } from './open-text.ts';
 
@@ -58,8 +59,11 @@ async function* chunksOf(
   let last = 0;
   try {
     for await (const chunk of chunks) {
-      last = Math.max(last, chunk.records.at(-1)?.line ?? 0, chunk.failures.at(-1)?.line ?? 0);
-      yield chunk;
+      const end = chunk.failures.find(({ problems }) => problems.some(({ code }) => code === cutOff));
+      const failures = chunk.failures.filter((failure) => failure !== end);
+      last = Math.max(last, chunk.records.at(-1)?.line ?? 0, failures.at(-1)?.line ?? 0);
+      yield { ...chunk, failures };
+      if (end) throw new PlacedError(`line ${end.line} ${lastLineCutOff}`);
     }
   } catch (error) {
     throw withPath(path, last > 0 ? withPlace(format, last, error) : error);

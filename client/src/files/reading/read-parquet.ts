@@ -4,14 +4,15 @@ import type { UploadType } from '../../generated/resources.ts';
 import { FileError } from '../../parsing/file-error.ts';
 import type { FileOptions, OpenedTable } from '../../parsing/opened-file.ts';
 import { openParquetBytes } from '../../parsing/tables/parquet.ts';
-import { sizeOf } from './open-text.ts';
+import { watchFile } from './watch-file.ts';
 
 export async function openParquet(
   path: string,
   type: UploadType,
   options: FileOptions,
 ): Promise<OpenedTable> {
-  const byteLength = await sizeOf(path);
+  const unchanged = await watchFile(path);
+  const byteLength = unchanged.bytes;
   const handle = await open(path);
   const slice = (start: number, end = byteLength) => readRange(handle, start, end);
   try {
@@ -21,7 +22,11 @@ export async function openParquet(
       close: () => handle.close(),
       async *chunks() {
         try {
-          yield* opened.chunks();
+          for await (const chunk of opened.chunks()) {
+            await unchanged.check(false);
+            yield chunk;
+          }
+          await unchanged.check(true);
         } finally {
           await handle.close();
         }

@@ -24,7 +24,7 @@ export class ParquetColumn {
   readonly #bytes: ParquetBytes;
   readonly #end: number;
   readonly #decoder: Parameters<typeof readPage>[2];
-  readonly #decimals: number | undefined;
+  readonly #textOf: (value: unknown) => string;
   #windowStart: number;
   #reader = { view: new DataView(new ArrayBuffer(0)), offset: 0 };
   #dictionary: DecodedArray | undefined;
@@ -40,7 +40,9 @@ export class ParquetColumn {
     const decoded = scale === undefined ? element : plain;
     const decoding = { element: decoded, utf8: scale === undefined, schemaPath: [...path] };
     this.#bytes = bytes;
-    this.#decimals = scale;
+    if (element.logical_type?.type === 'FLOAT16')
+      throw new FileError(`column "${element.name}" has numbers with 16 bits; write it as DOUBLE`);
+    this.#textOf = type === 'FLOAT' ? textOfFloat : (value) => textOf(value, scale);
     this.#decoder = { pathInSchema, type, codec, ...decoding, compressors: bytes.compressors, parsers };
     const dataStart = Number(data.data_page_offset);
     this.#windowStart = Math.min(Number(data.dictionary_page_offset || dataStart), dataStart);
@@ -53,7 +55,7 @@ export class ParquetColumn {
     while (texts.length < count) {
       if (this.#at === this.#values.length) await this.#nextPage();
       const end = Math.min(this.#values.length, this.#at + count - texts.length);
-      while (this.#at < end) texts.push(textOf(this.#values[this.#at++], this.#decimals));
+      while (this.#at < end) texts.push(this.#textOf(this.#values[this.#at++]));
     }
     return texts;
   }
@@ -108,6 +110,16 @@ function textOf(value: unknown, scale: number | undefined): string {
   if (scale === undefined) return String(value);
   const digits = value instanceof Uint8Array ? signedOf(value) : BigInt(value as number | bigint);
   return decimalText(digits, scale);
+}
+
+/** Returns the shortest decimal that is this number with 32 bits. As a number with 64 bits, 9.99 would be 9.989999771118164. */
+function textOfFloat(value: unknown): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return textOf(value, undefined);
+  for (let digits = 1; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
 }
 
 function signedOf(bytes: Uint8Array): bigint {

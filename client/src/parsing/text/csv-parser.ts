@@ -18,6 +18,11 @@ export const replacement = '\ufffd';
 export const notUtf8 =
   'has characters that are not UTF-8; save the file as UTF-8, or specify its encoding with --encoding';
 
+/** The code and message of a last line without a line break, whose last value may not be complete. */
+export const cutOff = 'cut_off';
+export const lastLineCutOff =
+  'has no line break at its end, so the file may be cut off here; export it again, or add a line break if the line is complete';
+
 const separators = [',', ';', '\t', '|'];
 
 /** Returns the most frequent separator in the header, outside quotes. */
@@ -59,7 +64,9 @@ export class CsvParser {
       if (quote >= 0 && quote < from) quote = all.indexOf('"', from);
       if (quote < 0 || quote >= end) {
         const cells = this.#split(all, from, end);
-        if (cells !== undefined) rows.push({ line: this.#line, cells, malformed: this.#complain(cells) });
+        const isOpen = newline < 0 && this.#width > 0;
+        if (cells !== undefined)
+          rows.push({ line: this.#line, cells, malformed: isOpen ? lastLineCutOff : this.#complain(cells) });
         this.#line++;
         from = end + 1;
         continue;
@@ -124,7 +131,8 @@ export class CsvParser {
       if (!isOpen && close > end) end = endOfLine(all, close);
       if (isOpen || (end === all.length && !isLast)) {
         if (!isLast && all.length - from <= rowCharactersMax) return -1;
-        return this.#fail(neverClosed, all, from, lineEnd, rows);
+        const isCutOff = lineEnd === all.length && this.#width > 0;
+        return this.#fail(isCutOff ? lastLineCutOff : neverClosed, all, from, lineEnd, rows);
       }
       const inside = all.slice(at + 1, close);
       cells.push(inside.includes('"') ? inside.replaceAll('""', '"') : inside);
@@ -133,7 +141,9 @@ export class CsvParser {
       else if (at >= end || (at === end - 1 && all.charCodeAt(at) === 0x0d)) break;
       else return this.#fail(textAfterQuote, all, from, lineEnd, rows);
     }
-    const malformed = this.#complain(cells);
+    // A closing quote shows that the last value is complete.
+    const isOpen = end === all.length && this.#width > 0 && all.charCodeAt(at - 1) !== 0x22;
+    const malformed = isOpen ? lastLineCutOff : this.#complain(cells);
     if (malformed !== undefined && end !== lineEnd) return this.#fail(neverClosed, all, from, lineEnd, rows);
     rows.push({ line: this.#line, cells, malformed });
     this.#line += 1 + (end === lineEnd ? 0 : newlinesIn(all, from, end));

@@ -2,7 +2,15 @@ import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, type Problem, planColumns } from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
-import { CsvParser, type CsvRow, detectSeparator, notUtf8, replacement } from './csv-parser.ts';
+import {
+  CsvParser,
+  type CsvRow,
+  cutOff,
+  detectSeparator,
+  lastLineCutOff,
+  notUtf8,
+  replacement,
+} from './csv-parser.ts';
 import type { TextSource } from './text-source.ts';
 
 interface CsvForm {
@@ -73,7 +81,8 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
     const { line, cells, malformed } = rows[at] as CsvRow;
     if (malformed !== undefined && malformed !== notUtf8) {
       // The cells cannot be assigned to fields, so the problem has no column.
-      const problem = { column: null, field: null, code: 'malformed_row', message: malformed };
+      const code = malformed === lastLineCutOff ? cutOff : 'malformed_row';
+      const problem = { column: null, field: null, code, message: malformed };
       failures.push({ line, cells, record: cells.join(separator), problems: [problem] });
       continue;
     }

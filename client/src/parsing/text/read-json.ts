@@ -2,7 +2,8 @@ import type { UploadType } from '../../generated/resources.ts';
 import { type ObjectConverter, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
-import { notUtf8, replacement } from './csv-parser.ts';
+import { inexact, isExact } from '../values/exact-number.ts';
+import { cutOff, lastLineCutOff, notUtf8, replacement } from './csv-parser.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
 import type { TextSource } from './text-source.ts';
 
@@ -18,6 +19,12 @@ export async function* readNdjson(
   let isInLongLine = false;
   for (;;) {
     const piece = await text.next();
+    if (piece === undefined && isCutOff(rest)) {
+      yield reader.takeChunk();
+      reader.fail(line + 1, cutOff, lastLineCutOff, rest);
+      yield reader.takeChunk();
+      return;
+    }
     const lines = (rest + (piece ?? '\n')).split('\n');
     rest = lines.pop() as string;
     for (const each of lines) {
@@ -32,6 +39,15 @@ export async function* readNdjson(
     }
     yield reader.takeChunk();
     if (piece === undefined) return;
+  }
+}
+
+/** Returns whether the last line, which has no line break, is not a complete record. */
+function isCutOff(line: string): boolean {
+  try {
+    return line.trim() !== '' && JSON.parse(line) === undefined;
+  } catch {
+    return true;
   }
 }
 
@@ -64,6 +80,21 @@ export async function* readJsonArray(
   }
 }
 
+class InexactError extends Error {}
+
+const longNumber = /\d[\d.]{15}/;
+
+/** Parses a record. If it has a number with too many digits, which `JSON.parse` would round, throws an error. */
+function parsed(text: string): unknown {
+  if (!longNumber.test(text)) return JSON.parse(text);
+  // The third argument is the number's text. Old browsers lack it.
+  return JSON.parse(text, (key: string, value: unknown, context?: { readonly source?: string }) => {
+    if (typeof value === 'number' && context?.source !== undefined && !isExact(context.source, value))
+      throw new InexactError(`${key} ${inexact.message}`);
+    return value;
+  });
+}
+
 class JsonReader {
   readonly #convert: ObjectConverter;
   readonly #keysOf: ReturnType<typeof objectKeysOf>;
@@ -88,9 +119,10 @@ class JsonReader {
     }
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = parsed(text);
     } catch (error) {
-      this.#add(line, 'malformed_json', `is not JSON: ${(error as Error).message}`, text);
+      if (error instanceof InexactError) this.#add(line, inexact.code, error.message, text);
+      else this.#add(line, 'malformed_json', `is not JSON: ${(error as Error).message}`, text);
       return;
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -107,10 +139,10 @@ class JsonReader {
       });
   }
 
-  /** Reports a failed record whose text is not kept. */
-  fail(line: number, code: string, message: string): void {
+  /** Reports a failed record, with its text if that is kept. */
+  fail(line: number, code: string, message: string, text?: string): void {
     if (this.#toSkip > 0) this.#toSkip--;
-    else this.#add(line, code, message, undefined);
+    else this.#add(line, code, message, text);
   }
 
   #add(line: number, code: string, message: string, record: unknown): void {

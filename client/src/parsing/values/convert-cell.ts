@@ -1,6 +1,7 @@
 import type { FieldSchema } from '../../generated/schemas.ts';
 import { type DateReader, dateReader } from './date-format.ts';
 import { deriveId, namedBy } from './derived-id.ts';
+import { inexact, isExact } from './exact-number.ts';
 
 export interface ConvertOptions {
   /** The date format, such as dd/MM/yyyy. ISO 8601 is always accepted. */
@@ -86,7 +87,7 @@ function readNumber(cell: string): number | CellProblem {
   const number = Number(cell);
   // JavaScript also accepts 0x1F, 0b1 and 0o7, but in an exported file these are not numbers.
   if (!Number.isFinite(number) || (cell.charCodeAt(1) > 0x39 && /^0[xob]/i.test(cell))) return notNumber;
-  return number;
+  return exactly(cell, number);
 }
 
 const decimalComma = /^[+-]?(\d+|\d{1,3}([. \u00a0\u202f']\d{3})+)(,\d+)?$/;
@@ -101,7 +102,8 @@ const notDecimalComma: CellProblem = {
  */
 function readDecimalComma(cell: string): number | CellProblem {
   if (!decimalComma.test(cell)) return notDecimalComma;
-  return Number(cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.'));
+  const plain = cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.');
+  return exactly(plain, Number(plain));
 }
 
 const thousandsGroups = /^[+-]?(\d+|\d{1,3}([, \u00a0\u202f']\d{3})+)(\.\d+)?$/;
@@ -115,7 +117,13 @@ const notThousands: CellProblem = {
  * would silently become 125.
  */
 function readThousands(cell: string): number | CellProblem {
-  return thousandsGroups.test(cell) ? Number(cell.replace(/[, \u00a0\u202f']/g, '')) : notThousands;
+  if (!thousandsGroups.test(cell)) return notThousands;
+  const plain = cell.replace(/[, \u00a0\u202f']/g, '');
+  return exactly(plain, Number(plain));
+}
+
+function exactly(text: string, number: number): number | CellProblem {
+  return isExact(text, number) ? number : inexact;
 }
 
 const booleans = new Map<string, boolean>([

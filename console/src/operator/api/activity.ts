@@ -24,8 +24,16 @@ export function busiestQuery({ by, minutes, limit }: Busiest) {
 
 export const auditPath = '/admin/v1/audit';
 
-export function auditPagesQuery(organisation: string | undefined) {
-  return pagesQuery<AuditPage>(auditPath, { organisation, limit: 50 });
+export interface AuditFilter {
+  readonly organisation?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+export function auditPagesQuery(filter: AuditFilter) {
+  return pagesQuery<AuditPage>(auditPath, { ...filter, limit: 20 });
 }
 
 export const statePath = '/admin/v1/service';

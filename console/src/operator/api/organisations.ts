@@ -75,6 +75,7 @@ export type OrganisationChange = Partial<
     readonly name: string;
     readonly suspended: boolean;
     readonly lake: boolean;
+    readonly recommendations_report: boolean;
   }
 >;
 

@@ -5,6 +5,7 @@ import type { components } from '../../generated/admin-api.ts';
 type Schemas = components['schemas'];
 
 export type Organisation = Schemas['Organisation'];
+export type ListedOrganisation = Schemas['ListedOrganisation'];
 export type OrganisationPage = Schemas['OrganisationPage'];
 export type LakeState = Schemas['LakeState'];
 export type Key = Schemas['Key'];
@@ -30,5 +31,6 @@ export type Traffic = Omit<BusyOrganisation, 'organisation_id' | 'slug' | 'name'
 export type ServiceState = Schemas['Service'];
 export type ProcessState = ServiceState['processes'][number];
 export type ChoreState = ServiceState['maintenance'][number];
+export type WaitingWork = ServiceState['waiting'][number];
 export type PartitionedTable = ServiceState['partitions'][number];
 export type ClusterNode = NonNullable<ServiceState['nodes']>[number];

@@ -1,11 +1,13 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { accessPagesQuery, collectedAddress } from '../../api/access-requests.ts';
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
+import { accessPagesQuery, cancelAccess, collectedAddress } from '../../api/access-requests.ts';
 import type { AccessRequest } from '../../api/types.ts';
 import { formatNumber } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
 import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Failure } from '../../parts/failure.tsx';
 import { Pages } from '../../parts/more.tsx';
 import { Empty, None } from '../../parts/notices.tsx';
+import { Press } from '../../parts/press.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { CountsByName, totalOf } from './counts.tsx';
 
@@ -14,6 +16,7 @@ const states: Readonly<Record<AccessRequest['state'], readonly [Tone, string]>> 
   running: ['warn', 'Collecting'],
   done: ['good', 'Collected'],
   expired: ['plain', 'File deleted'],
+  cancelled: ['plain', 'Cancelled'],
 };
 
 const columns: readonly Column<AccessRequest>[] = [
@@ -29,8 +32,11 @@ const columns: readonly Column<AccessRequest>[] = [
   { title: 'State', cell: (request) => <State {...request} /> },
   { title: 'Ids sent', numeric: true, cell: ({ people }) => formatNumber(people) },
   { title: 'Records', cell: (request) => <Records {...request} /> },
-  { title: 'Kept until', cell: ({ expires }) => <Time value={expires} absent="not collected yet" /> },
-  { title: 'File', cell: (request) => <Download {...request} /> },
+  { title: 'Kept until', cell: ({ expires }) => <Time value={expires} absent="not collected" /> },
+  {
+    title: 'File',
+    cell: (request) => (isCollecting(request) ? <Cancel {...request} /> : <Download {...request} />),
+  },
 ];
 
 export function isCollecting({ state }: AccessRequest): boolean {
@@ -58,6 +64,22 @@ export function Download({ access_request_id, state, records }: AccessRequest) {
     <a href={collectedAddress(access_request_id)} download={`access-request-${access_request_id}.ndjson`}>
       Download<span className="visually-hidden"> the file of access request {access_request_id}</span>
     </a>
+  );
+}
+
+function Cancel({ access_request_id }: AccessRequest) {
+  const client = useQueryClient();
+  const cancelling = useMutation({
+    mutationFn: () => cancelAccess(access_request_id),
+    onSettled: () => client.invalidateQueries({ queryKey: accessPagesQuery.queryKey }),
+  });
+  return (
+    <>
+      <Press blocked={cancelling.isPending} onClick={() => cancelling.mutate()}>
+        Cancel<span className="visually-hidden"> access request {access_request_id}</span>
+      </Press>
+      {cancelling.error && <Failure error={cancelling.error} what="Cancelling failed" />}
+    </>
   );
 }
 

@@ -1,6 +1,7 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useId, useState } from 'react';
-import { type ErasureRequest, erasePeople, erasurePagesQuery } from '../../api/erasures.ts';
+import { consequencesOf } from '../../../../client/src/erasure-consequences.ts';
+import { countErasure, type ErasureRequest, erasePeople, erasurePagesQuery } from '../../api/erasures.ts';
 import type { RequestedErasure } from '../../api/types.ts';
 import { countOf } from '../../format/format.ts';
 import { Failure } from '../../parts/failure.tsx';
@@ -14,12 +15,12 @@ import type { Kind } from './read-ids.ts';
 export function ErasePeople() {
   const [kind, setKind] = useState<Kind>('customers');
   const [mode, setMode] = useState<ErasureRequest['mode']>('anonymise');
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<ErasureRequest>();
   const client = useQueryClient();
   const typed = useTypedIds(kind);
   const { ids, problem } = typed;
   const erasing = useMutation({
-    mutationFn: () => erasePeople({ [kind === 'customers' ? 'customer_ids' : 'user_ids']: ids, mode }),
+    mutationFn: erasePeople,
     onSuccess: () => {
       typed.setText('');
       return client.invalidateQueries({ queryKey: erasurePagesQuery.queryKey });
@@ -28,7 +29,8 @@ export function ErasePeople() {
   const people = countOf(ids.length, 'person', 'people');
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (problem === undefined && ids.length > 0) setAsking(true);
+    if (problem !== undefined || ids.length === 0) return;
+    setAsking({ [kind === 'customers' ? 'customer_ids' : 'user_ids']: ids, mode });
   };
   return (
     <section className="card">
@@ -64,23 +66,55 @@ export function ErasePeople() {
       {erasing.error && <Failure error={erasing.error} what="Erasing failed" />}
       {erasing.data && <Requested erasure={erasing.data} />}
       {asking && (
-        <Question
-          title={`Erase ${people}?`}
-          action={`Erase ${people}`}
-          onNo={() => setAsking(false)}
+        <Confirmation
+          request={asking}
+          people={people}
+          onNo={() => setAsking(undefined)}
           onYes={() => {
-            setAsking(false);
-            erasing.mutate();
+            setAsking(undefined);
+            erasing.mutate(asking);
           }}
-        >
-          <p>
-            This cannot be undone. As soon as the service answers, nobody can read anything about them, and
-            records that name them are refused.{' '}
-            {mode === 'delete' && <strong>Their transactions and interactions are deleted too.</strong>}
-          </p>
-        </Question>
+        />
       )}
     </section>
+  );
+}
+
+interface ConfirmationProps {
+  readonly request: ErasureRequest;
+  /** How many people there are, such as "2 people". */
+  readonly people: string;
+  readonly onYes: () => void;
+  readonly onNo: () => void;
+}
+
+/** Shows what an erasure would erase, and asks. If that cannot be counted, people can still be erased. */
+function Confirmation({ request, people, onYes, onNo }: ConfirmationProps) {
+  const { data, error, isPending } = useQuery({
+    queryKey: ['counted erasure', request],
+    queryFn: () => countErasure(request),
+    // The ids of people are not kept longer than the dialog.
+    gcTime: 0,
+    retry: false,
+  });
+  return (
+    <Question
+      title={`Erase ${people}?`}
+      action={`Erase ${people}`}
+      blocked={isPending}
+      onNo={onNo}
+      onYes={onYes}
+    >
+      {error ? (
+        <Failure error={error} what="What will be erased could not be counted" />
+      ) : (
+        <p role="status">{data ? consequencesOf([data]) : 'Counting what will be erased…'}</p>
+      )}
+      <p>
+        This cannot be undone. As soon as the service answers, nobody can read anything about them, and
+        records that name them are refused.
+      </p>
+    </Question>
   );
 }
 

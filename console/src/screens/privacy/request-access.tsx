@@ -56,7 +56,7 @@ function Progress({ requested }: { readonly requested: AccessRequest }) {
   const request = listed ?? requested;
   const count = totalOf(request.records);
   return (
-    <div className={count > 0 && !isCollecting(request) ? 'notice notice-good' : 'notice'} role="status">
+    <div className={count > 0 && request.state === 'done' ? 'notice notice-good' : 'notice'} role="status">
       {isCollecting(request) ? (
         <>
           <p className="notice-title">The records are being collected.</p>
@@ -64,6 +64,8 @@ function Progress({ requested }: { readonly requested: AccessRequest }) {
             You may leave this screen: collecting continues, and the list below shows when the file is ready.
           </p>
         </>
+      ) : request.state === 'cancelled' ? (
+        <p className="notice-title">The request was cancelled.</p>
       ) : count === 0 ? (
         <>
           <p className="notice-title">Nothing is stored about this person.</p>

@@ -1,19 +1,39 @@
+import { useRouter } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
+import { ApiError } from '../../api/request.ts';
 import { linkToken } from '../../frame/link-token.ts';
 import { SecretForm, SignInPage, useSignIn } from '../../frame/sign-in.tsx';
 import { Failure } from '../../parts/failure.tsx';
+import { Question } from '../../parts/question.tsx';
 import { Line } from '../../parts/terminal.tsx';
 
 export function SignIn() {
   const signingIn = useSignIn();
   const { mutate } = signingIn;
-  const [byLink, setByLink] = useState(false);
+  const router = useRouter();
+  const [link, setLink] = useState<string>();
+  const byLink = link !== undefined;
   useEffect(() => {
-    const link = linkToken();
-    if (link === undefined) return;
-    setByLink(true);
-    mutate({ link });
+    const given = linkToken();
+    if (given === undefined) return;
+    setLink(given);
+    mutate({ link: given });
   }, [mutate]);
+  if (byLink && isOfOther(signingIn.error))
+    return (
+      <SignInPage name="console">
+        <Question
+          title="Replace your session?"
+          action="Sign out and open the link"
+          harmless
+          onYes={() => mutate({ link, replace: true })}
+          onNo={() => void router.navigate({ to: '/', replace: true })}
+        >
+          <p>{signingIn.error.message}</p>
+          <p>Somebody else may have sent you this link. Open it only if you expected it.</p>
+        </Question>
+      </SignInPage>
+    );
   return (
     <SignInPage name="console">
       {signingIn.error && (
@@ -25,13 +45,17 @@ export function SignIn() {
         <KeyForm
           pending={signingIn.isPending}
           onKey={(key) => {
-            setByLink(false);
+            setLink(undefined);
             mutate({ key });
           }}
         />
       )}
     </SignInPage>
   );
+}
+
+function isOfOther(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === 'other_organisation';
 }
 
 function KeyForm({ pending, onKey }: { readonly pending: boolean; readonly onKey: (key: string) => void }) {

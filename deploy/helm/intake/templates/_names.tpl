@@ -19,9 +19,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "intake.labels" -}}
 {{ include "intake.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ include "intake.version" . | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- /* Neither labels nor an image's tag may contain the plus sign in front of the commit. */ -}}
+{{- define "intake.version" -}}
+{{ .Chart.AppVersion | replace "+" "_" | trunc 63 }}
 {{- end -}}
 
 {{- define "intake.image" -}}
@@ -29,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .digest -}}
 {{ printf "%s@%s" .repository .digest }}
 {{- else -}}
-{{ printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{ printf "%s:%s" .repository (.tag | default (include "intake.version" $)) }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -44,6 +49,59 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ printf "%.0f" $value }}
 {{- else -}}
 {{ toString $value }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The settings that serve and lake share. A secret's value is only ever referred to. */ -}}
+{{- define "intake.settings" -}}
+{{- range $name, $from := .Values.secretEnv }}
+- name: {{ $name }}
+  valueFrom: { secretKeyRef: { name: {{ $from.secret }}, key: {{ $from.key }} } }
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- { name: {{ $name }}, value: {{ include "intake.setting" (list $name $value) | quote }} }
+{{- end }}
+{{- end -}}
+
+{{- /* Fails if a setting must not be set in `settings` or in `secretEnv`. */ -}}
+{{- define "intake.checkSettings" -}}
+{{- $ownValue := dict "DATABASE_URL" "database" "LAKE_URL" "lake.url" "METRICS_PORT" "metrics.port" "REDIS_URL" "redis" "STOP_TIMEOUT_MS" "stopTimeoutSeconds" "TLS_CERT_FILE" "tls.secret" "TLS_KEY_FILE" "tls.secret" "TRUSTED_PROXY" "trustedProxy" }}
+{{- range $place, $names := dict "settings" (keys (.Values.settings | default dict)) "secretEnv" (keys (.Values.secretEnv | default dict)) }}
+{{- range $name := $names }}
+{{- if hasKey $ownValue $name }}
+{{- fail (printf "remove %s from %s: the value %s sets it" $name $place (get $ownValue $name)) }}
+{{- else if hasPrefix "ADMIN_" $name }}
+{{- fail (printf "remove %s from %s: the value admin serves the admin API, with its URL in a secret" $name $place) }}
+{{- else if has $name (list "HOST" "PORT" "METRICS_HOST") }}
+{{- fail (printf "remove %s from %s: services and probes expect the address and port that the chart has" $name $place) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+{{- if or (regexMatch "(KEYS?|TOKEN|PASSWORD|SECRET|HEADERS)$" $name) (regexMatch "://[^/]*@" (toString $value)) }}
+{{- fail (printf "move %s from settings to secretEnv: a secret must not be in plain text" $name) }}
+{{- end }}
+{{- if hasKey ($.Values.secretEnv | default dict) $name }}
+{{- fail (printf "%s is both in settings and in secretEnv" $name) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "intake.egressToDns" -}}
+- ports:
+    - { port: 53, protocol: UDP }
+    - { port: 53, protocol: TCP }
+{{- end -}}
+
+{{- /* Without a secret for the store, the pod's identity is used, which EKS and GKE serve at link-local addresses, and others over HTTPS. */ -}}
+{{- define "intake.egressToIdentity" -}}
+{{- $lake := .Values.lake | default dict -}}
+{{- if and $lake.url (not $lake.secret) -}}
+- ports: [{ port: 443 }]
+- ports: [{ port: 80 }, { port: 988 }]
+  to:
+    - ipBlock: { cidr: 169.254.0.0/16 }
+    - ipBlock: { cidr: 'fd00:ec2::/64' }
 {{- end -}}
 {{- end -}}
 

@@ -4,7 +4,7 @@ import {
   findAccessRequest,
 } from '../../../access/find-access-requests.ts';
 import { collectedLines } from '../../../access/read-collected.ts';
-import { requestAccess } from '../../../access/request-access.ts';
+import { cancelAccess, requestAccess } from '../../../access/request-access.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
 import type { Pool } from '../../../postgres/pool.ts';
@@ -28,6 +28,7 @@ const request: Operation = {
     'Collects everything that is stored about customers, by `customer_ids`, and about people known only from ' +
     'interactions, by `user_ids`. Request one person at a time, because the records do not show whose they are.',
   permission,
+  storesRecords: true,
   requestBody: {
     schema: peopleSchema(peopleFields),
     bytesMax: limits.erasureBodyBytesMax,
@@ -40,9 +41,8 @@ const request: Operation = {
   async handle(call, { pool, writer }) {
     const { organisationId, keyId } = principalOf(call);
     const asked = { organisationId, keyId, ...readPeople(peopleFields, call.body) };
-    const own = pool.for(organisationId);
-    const id = await requestAccess(own, asked, writer.suppressions);
-    return { status: 202, body: await foundRequest(own, organisationId, id) };
+    const body = await requestAccess(pool.for(organisationId), asked, writer.suppressions);
+    return { status: 202, body };
   },
 };
 
@@ -129,10 +129,32 @@ const download: Operation = {
       call.params.access_request_id,
     );
     if (state === 'expired') throw new RequestError('access_request_expired');
+    if (state === 'cancelled') throw new RequestError('access_request_cancelled');
     if (state !== 'done') throw new RequestError('access_request_not_done');
     const lines = collectedLines(own, organisationId, access_request_id);
     return { status: 200, headers: { 'content-type': jsonLines }, body: lines };
   },
 };
 
-export const accessOperations: readonly Operation[] = [request, list, get, download];
+const cancel: Operation = {
+  id: 'cancel-access-request',
+  method: 'DELETE',
+  path: '/v1/access-requests/{access_request_id}',
+  tag,
+  summary: 'Cancel an access request',
+  description:
+    'Stops collecting, and deletes what was collected. The request stays in the list as `cancelled`. An expired request ' +
+    'is returned unchanged.',
+  permission,
+  pathParameters,
+  answers: { 200: { description: 'The access request.', schema }, 404: notFound },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const id = call.params.access_request_id;
+    const found = isUuid(id) ? await cancelAccess(pool.for(organisationId), organisationId, id) : undefined;
+    if (!found) throw new RequestError('access_request_not_found');
+    return { status: 200, body: found };
+  },
+};
+
+export const accessOperations: readonly Operation[] = [request, list, get, download, cancel];

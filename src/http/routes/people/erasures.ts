@@ -1,12 +1,24 @@
 import { Readable } from 'node:stream';
-import { CertificateSigner, certificateOf, certificatePage } from '../../../erasure/certificate.ts';
-import { type Erasure, erasurePage, findErasure } from '../../../erasure/find-erasures.ts';
+import {
+  CertificateSigner,
+  certificateOf,
+  certificatePage,
+  certificatePagePolicy,
+} from '../../../erasure/certificate.ts';
+import { countErasure } from '../../../erasure/count-erasure.ts';
+import {
+  type Erasure,
+  type ErasureMode,
+  erasureModes,
+  erasurePage,
+  findErasure,
+} from '../../../erasure/find-erasures.ts';
 import { liftSuppression } from '../../../erasure/lift-suppression.ts';
-import { type ErasureMode, erasureModes, requestErasure } from '../../../erasure/request-erasure.ts';
+import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
 import type { Pool } from '../../../postgres/pool.ts';
-import { isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
+import { flag, isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { type BodyField, refuse } from '../../operation/body.ts';
 import { notFound, onePage, refused } from '../../operation/described-answers.ts';
 import { type Operation, principalOf } from '../../operation/operation.ts';
@@ -36,30 +48,41 @@ const request: Operation = {
     `Erases up to ${limits.erasureIdsMax.toLocaleString('en')} people: customers by \`customer_ids\`, and people known ` +
     'from interactions alone by `user_ids`. When the answer arrives, nobody can read their data, and records that refer ' +
     'to them are refused with the code `erased`. With `anonymise`, transactions and interactions are kept without the ' +
-    'person; with `delete`, they are deleted too. Customers and favourites are always deleted. A user who was seen ' +
-    'together with a customer is erased as well.',
+    'person; with `delete`, they are deleted too. Customers and favourites are always deleted. A customer and its ' +
+    '`user_id` are one person, and so are customers with the same `user_id`. An interaction belongs to its `student_id`, ' +
+    'or to its `user_id` if it has no `student_id`; interactions of other students only lose an erased `user_id`.',
   permission: 'data:erase',
+  query: {
+    dry_run: optional(
+      flag({ description: 'count what would be erased; nothing is stored', examples: [true] }),
+    ),
+  },
   requestBody: {
     schema: peopleSchema(fields),
     bytesMax: limits.erasureBodyBytesMax,
     example: { customer_ids: ['e5b1c8d2-7f36-4a90-8c14-9d2e6f70b351'], mode: 'anonymise' },
   },
   answers: {
+    200: {
+      description:
+        'The answer to a dry run: how many rows would be changed or deleted. Rejections, receipts and Idempotency-Keys ' +
+        'are not counted.',
+      schema: { $ref: '#/components/schemas/CountedErasure' },
+    },
     202: {
       description: 'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
       schema: { $ref: '#/components/schemas/RequestedErasure' },
     },
+    409: refused('Too many ids are being erased. Wait for `Retry-After`. Code: `too_many_erasures`.'),
   },
   async handle(call, { pool, writer }) {
     const { organisationId, keyId } = principalOf(call);
     const { mode = 'anonymise', ...people } = readPeople(fields, call.body);
+    const asked = { organisationId, keyId, mode, ...people };
     const own = pool.for(organisationId);
-    const { erasureId, unknown } = await requestErasure(
-      own,
-      { organisationId, keyId, mode, ...people },
-      writer.suppressions.hasherFor(organisationId),
-    );
-    const erasure = await findErasure(own, organisationId, erasureId);
+    const hasher = await writer.suppressions.hasherFor(own, organisationId);
+    if (call.query.dry_run === true) return { status: 200, body: await countErasure(own, asked) };
+    const { erasure, unknown } = await requestErasure(own, asked, hasher);
     return { status: 202, body: { ...erasure, unknown_customer_ids: unknown } };
   },
 };
@@ -74,12 +97,6 @@ const notFinished = refused(
 async function foundErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
   const found = isUuid(id) ? await findErasure(pool, organisationId, id) : undefined;
   if (!found) throw new RequestError('erasure_not_found');
-  return found;
-}
-
-async function sweptErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
-  const found = await foundErasure(pool, organisationId, id);
-  if (found.swept === null) throw new RequestError('erasure_not_swept');
   return found;
 }
 
@@ -137,8 +154,8 @@ const lift: Operation = {
   tag,
   summary: 'Lift the suppression of erased people',
   description:
-    'Accepts records of the people of an erasure again. Erased data stays erased. The erasure must be swept, and `lake` ' +
-    'must not be `pending`.',
+    'Accepts records of the people of an erasure again, unless another erasure covers them. Erased data stays erased. ' +
+    'The erasure must be swept, and `lake` must not be `pending`.',
   permission: 'data:erase',
   pathParameters,
   answers: {
@@ -156,9 +173,10 @@ const lift: Operation = {
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
-    const own = pool.for(organisationId);
-    const found = await sweptErasure(own, organisationId, call.params.erasure_id);
-    return { status: 200, body: { lifted: await liftSuppression(own, organisationId, found.erasure_id) } };
+    const id = call.params.erasure_id;
+    if (!isUuid(id)) throw new RequestError('erasure_not_found');
+    const lifted = await liftSuppression(pool.for(organisationId), organisationId, id);
+    return { status: 200, body: { lifted } };
   },
 };
 
@@ -181,17 +199,26 @@ const certificate: Operation = {
     },
     404: notFound,
     409: notSwept,
+    503: refused(
+      'This process lacks a key that ids of erased people were hashed with. Code: `erasure_key_missing`.',
+    ),
   },
-  async handle(call, { pool, config }) {
+  async handle(call, { pool, config, writer }) {
     const { organisationId } = principalOf(call);
-    const found = await sweptErasure(pool.for(organisationId), organisationId, call.params.erasure_id);
+    const own = pool.for(organisationId);
+    const found = await foundErasure(own, organisationId, call.params.erasure_id);
+    if (found.swept === null) throw new RequestError('erasure_not_swept');
+    await writer.suppressions.requireKeys(own, organisationId);
     const [key] = config.erasureKeys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
     const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());
     const jws = new CertificateSigner(key).sign(made);
     if (!String(call.headers.accept ?? '').includes('text/html'))
       return { status: 200, body: { certificate: made, jws } };
-    const headers = { 'content-type': 'text/html; charset=utf-8' };
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': certificatePagePolicy,
+    };
     return { status: 200, headers, body: Readable.from([Buffer.from(certificatePage(made, jws))]) };
   },
 };

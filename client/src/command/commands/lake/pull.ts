@@ -6,7 +6,7 @@ import { type Command, UsageError } from '../../options/command.ts';
 import { connect } from '../../options/settings.ts';
 import { interruption } from '../../terminal/interruption.ts';
 import { Progress } from '../../terminal/progress.ts';
-import { print, printJson, printTable, say, warn } from '../../terminal/terminal.ts';
+import { printJson, printTable, say, warn } from '../../terminal/terminal.ts';
 
 export const pull: Command = {
   summary: 'copy the lake to a folder, or update a copy',
@@ -15,7 +15,8 @@ export const pull: Command = {
 Copies each table of your organisation's lake to the folder, as Parquet files and a Delta Lake log that DuckDB, pandas, Polars and
 others can read. Run it again to update the copy. It downloads only new files, continues interrupted downloads, and removes
 files that are no longer part of a table. It verifies the checksum of every file, and replaces a table only when the new
-version is complete. The copy contains personal data.
+version is complete. While the lake is empty or being copied from the database, it changes nothing and exits with 2. The copy
+contains personal data.
 
 Options:
   --json    prints what was copied as JSON
@@ -56,7 +57,6 @@ function shown({ table, bytes, bytesDone, rowsDone }: PullProgress) {
 }
 
 async function printPulled(pulled: readonly PulledTable[]): Promise<void> {
-  if (pulled.length === 0) return print('Nothing has been written to the lake yet. Try again later.');
   await printTable(
     ['Table', 'Rows', 'Files', 'Downloaded', 'Removed', 'As of'],
     pulled.map((one) => [
@@ -65,7 +65,7 @@ async function printPulled(pulled: readonly PulledTable[]): Promise<void> {
       one.files,
       one.filesDownloaded,
       one.filesRemoved,
-      one.as_of ?? 'still being copied on the server',
+      one.as_of ?? 'unknown',
     ]),
   );
 }

@@ -26,6 +26,7 @@ Options:
   --customer <id>      the id of a customer, repeatable if a person has several
   --user <id>          the id of a user, as in the user_id of interactions, repeatable
   --request <id>       downloads an earlier request instead
+  --cancel <id>        cancels an earlier request instead, and deletes what was collected
   --output <file>      a new file, which only you can read; default: standard output
   --timeout <minutes>  how long to wait, default ${waitMinutes}
 
@@ -38,13 +39,15 @@ Exit code: 0 on success, 1 if collecting takes longer than --timeout. The servic
     customer: { type: 'string', multiple: true },
     user: { type: 'string', multiple: true },
     request: { type: 'string' },
+    cancel: { type: 'string' },
     output: { type: 'string' },
     timeout: { type: 'string' },
   },
   async run(values, args) {
     const [customerIds, userIds] = [textsOf(values, 'customer'), textsOf(values, 'user')];
-    const earlier = textOf(values, 'request');
-    refuseWrong(customerIds, userIds, earlier, args);
+    const [earlier, cancelled] = [textOf(values, 'request'), textOf(values, 'cancel')];
+    refuseWrong(customerIds, userIds, [earlier, cancelled], args);
+    if (cancelled !== undefined) return cancel(cancelled);
     const endMs = performance.now() + countOf(values, 'timeout', waitMinutes) * 60_000;
     const connection = connectionOf(await readSettings());
     const intake = await connect();
@@ -72,20 +75,29 @@ Exit code: 0 on success, 1 if collecting takes longer than --timeout. The servic
 function refuseWrong(
   customerIds: readonly string[],
   userIds: readonly string[],
-  earlier: string | undefined,
+  requests: readonly (string | undefined)[],
   args: readonly string[],
 ): void {
   // Error messages never contain an id, because they may end up in a log.
   if (args.length > 0)
     throw new UsageError('Specify the person with --customer or --user. See intake access --help.');
+  const earlier = requests.filter((id) => id !== undefined);
   const isNamed = customerIds.length + userIds.length > 0;
-  if (isNamed === (earlier !== undefined))
-    throw new UsageError('Use --customer or --user, or only --request. See intake access --help.');
+  if (earlier.length !== (isNamed ? 0 : 1))
+    throw new UsageError(
+      'Use --customer or --user, or only --request or --cancel. See intake access --help.',
+    );
   if (!customerIds.every(isCustomerId)) throw new UsageError('--customer is not a UUID.');
   if (!userIds.every(isUserId)) throw new UsageError('--user is empty or too long.');
   // An id in a URL path ends up in logs. Request ids are version 7 UUIDs, which people's ids rarely are.
-  if (earlier !== undefined && !/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(earlier))
-    throw new UsageError('--request is not the id of an access request.');
+  if (!earlier.every((id) => /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(id)))
+    throw new UsageError(`--${requests[0] ? 'request' : 'cancel'} is not the id of an access request.`);
+}
+
+async function cancel(id: string): Promise<number> {
+  const { state } = await (await connect()).accessRequests.cancel(id, { signal: interruption() });
+  say(state === 'cancelled' ? 'The access request is cancelled.' : 'The access request has already expired.');
+  return 0;
 }
 
 interface Output {
@@ -150,8 +162,8 @@ async function untilDone(
   try {
     for (;;) {
       const found = await intake.accessRequests.get(id, { signal });
-      if (found.state === 'done' || found.state === 'expired' || performance.now() + pollMs > endMs)
-        return found;
+      const isOpen = found.state === 'pending' || found.state === 'running';
+      if (!isOpen || performance.now() + pollMs > endMs) return found;
       const count = Object.values(found.records).reduce((sum, one) => sum + one, 0);
       if (process.stderr.isTTY)
         drawLine(`Records: ${grouped(count)}, ${duration((performance.now() - startedMs) / 1000)}`);

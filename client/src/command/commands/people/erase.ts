@@ -1,4 +1,6 @@
+import { consequencesOf } from '../../../erasure-consequences.ts';
 import {
+  type CountedErasure,
   type Erasure,
   type Intake,
   IntakeError,
@@ -36,7 +38,8 @@ export const erase: Command = {
 
 Erases customers by their ids. As soon as the service has answered, nobody can read their data, and records that refer to
 them are refused. The command waits until they are removed from all tables. Their transactions and interactions are kept
-without their ids unless you add --delete. Needs a key with the permission data:erase. This cannot be undone.
+without their ids unless you add --delete. On a terminal, the command shows what it will erase and asks first. Needs a key
+with the permission data:erase. This cannot be undone.
 
 Ids that you type stay in the history of your shell, so a file is better. Messages contain no ids, except that on a terminal
 the command lists the ids that are not stored.
@@ -45,12 +48,14 @@ Options:
   --file <file>        reads the ids from a file, one per line; - is standard input and needs --yes
   --users              the ids are user ids, as in the user_id of interactions, not customer ids
   --delete             deletes transactions and interactions too
+  --dry-run            counts what would be erased, and erases nothing
   --yes                does not ask for confirmation
   --no-wait            does not wait for the sweep
   --timeout <minutes>  how long to wait for it, default ${waitMinutes}
   --json               a line of JSON for each erasure
 
 Examples:
+  intake erase --file people.txt --dry-run
   intake erase --file people.txt
   intake erase --file visitors.txt --users --delete
   psql -Atc 'select customer_id from leavers' | intake erase --file - --yes --no-wait --json
@@ -60,6 +65,7 @@ Exit code: 0 on success, 1 if the sweep takes longer than --timeout. The sweep c
     file: { type: 'string' },
     users: { type: 'boolean' },
     delete: { type: 'boolean' },
+    'dry-run': { type: 'boolean' },
     yes: { type: 'boolean' },
     'no-wait': { type: 'boolean' },
     timeout: { type: 'string' },
@@ -68,13 +74,17 @@ Exit code: 0 on success, 1 if the sweep takes longer than --timeout. The sweep c
   async run(values, args) {
     const file = textOf(values, 'file');
     const endMs = performance.now() + countOf(values, 'timeout', waitMinutes) * 60_000;
-    if (file === '-' && !values.yes)
+    if (file === '-' && !values.yes && !values['dry-run'])
       throw new UsageError('The ids come from standard input, where nobody can answer. Add --yes.');
     const ids = await readIds(args, file, values.users === true);
     if (ids.length === 0) throw new UsageError('There are no ids. See intake erase --help.');
     const intake = await connect();
-    if (!values.yes) await confirm(confirmationOf(ids.length, values));
     const signal = interruption();
+    if (values['dry-run']) return printCounts(await count(intake, ids, values, signal), values);
+    if (!values.yes) {
+      const question = async () => questionOf(await count(intake, ids, values, signal), ids.length, values);
+      await confirm({ question, ...refusalsOf(ids.length, values) });
+    }
     const requested = await request(intake, ids, values, signal);
     const erased = values['no-wait'] ? requested : await untilSwept(intake, requested, endMs, signal);
     await report(erased, requested, values);
@@ -88,16 +98,37 @@ function peopleOf(count: number, { users }: Values): string {
   return `${grouped(count)} ${users ? 'user' : 'customer'}${count === 1 ? '' : 's'}`;
 }
 
-function confirmationOf(count: number, values: Values) {
-  const what = peopleOf(count, values);
-  const kept = values.delete
-    ? 'Their transactions and interactions are deleted too.'
-    : 'Their transactions and interactions are kept without their ids.';
+function questionOf(counted: readonly CountedErasure[], ids: number, values: Values): string {
+  return `Erase ${peopleOf(ids, values)}? ${consequencesOf(counted)} This cannot be undone.`;
+}
+
+function refusalsOf(ids: number, values: Values) {
   return {
-    question: `Erase ${what}? ${kept} This cannot be undone.`,
-    withoutTerminal: `This erases ${what}, and cannot be undone.`,
+    withoutTerminal: `This erases ${peopleOf(ids, values)}, and cannot be undone.`,
     declined: 'Nothing was erased.',
   };
+}
+
+function toErase(ids: readonly string[], values: Values): People {
+  const mode = values.delete ? 'delete' : 'anonymise';
+  return values.users ? { userIds: ids, mode } : { customerIds: ids, mode };
+}
+
+function count(
+  intake: Intake,
+  ids: readonly string[],
+  values: Values,
+  signal: AbortSignal,
+): Promise<CountedErasure[]> {
+  return intake.erasures.count(toErase(ids, values), { signal });
+}
+
+async function printCounts(counted: readonly CountedErasure[], values: Values): Promise<number> {
+  if (!values.json) await print(`${consequencesOf(counted)} Nothing was erased.`);
+  else
+    for (const { unknown_customer_ids: unknown, ...rest } of counted)
+      await printJsonLine({ ...rest, unknown_customers: unknown.length });
+  return 0;
 }
 
 /** Sends the requests one after another, so that the user has already seen the earlier erasure ids if a request fails. */
@@ -107,12 +138,10 @@ async function request(
   values: Values,
   signal: AbortSignal,
 ): Promise<RequestedErasure[]> {
-  const mode = values.delete ? 'delete' : 'anonymise';
   const requested: RequestedErasure[] = [];
   for (let at = 0; at < ids.length; at += limits.idsPerErasureMax) {
     const part = ids.slice(at, at + limits.idsPerErasureMax);
-    const people: People = values.users ? { userIds: part, mode } : { customerIds: part, mode };
-    for (const erasure of await intake.erase(people, { signal })) {
+    for (const erasure of await intake.erase(toErase(part, values), { signal })) {
       requested.push(erasure);
       say(`Erasure ${erasure.erasure_id} of ${peopleOf(part.length, values)} has begun.`);
     }

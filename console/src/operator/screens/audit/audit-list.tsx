@@ -5,19 +5,21 @@ import { countOf } from '../../../format/format.ts';
 import { shellOptions } from '../../../format/shell-word.ts';
 import { Time } from '../../../format/time.tsx';
 import { Answer } from '../../../parts/answer.tsx';
+import { isFiltered } from '../../../parts/filters.tsx';
 import { More } from '../../../parts/more.tsx';
 import { Empty, None } from '../../../parts/notices.tsx';
 import { type Column, Table } from '../../../parts/table.tsx';
 import type { TerminalCall } from '../../../parts/terminal.tsx';
-import { auditPagesQuery, auditPath } from '../../api/activity.ts';
+import { type AuditFilter, auditPagesQuery, auditPath } from '../../api/activity.ts';
 import type { AuditEntry } from '../../api/types.ts';
 import { OrganisationLink } from '../../parts/organisation-link.tsx';
 import { describeDetails } from './describe-details.ts';
 
-export function auditCall(organisation: string | undefined): TerminalCall {
+export function auditCall({ organisation, actor, action, since, until }: AuditFilter): TerminalCall {
+  const filter = { organisation, actor, action, since, until };
   return {
-    path: `${auditPath}${queryText({ organisation })}`,
-    intake: `intake-server audit${shellOptions({ organisation })}`,
+    path: `${auditPath}${queryText(filter)}`,
+    intake: `intake-server audit${shellOptions(filter)}`,
   };
 }
 
@@ -46,24 +48,32 @@ function columnsFor(organisation: string | undefined): readonly Column<AuditEntr
   ];
 }
 
-function Details({ details, request_id }: Pick<AuditEntry, 'details' | 'request_id'>) {
+function Details({
+  details,
+  request_id,
+  imported_at,
+}: Pick<AuditEntry, 'details' | 'request_id' | 'imported_at'>) {
   return (
     <div className="long">
       {describeDetails(details)}
       {request_id !== null && <div className="hint id">request {request_id}</div>}
+      {imported_at !== null && <div className="hint">imported after a restore</div>}
     </div>
   );
 }
 
-/** Lists the audit entries for one organisation or for all organisations, newest first. */
-export function AuditList({ organisation }: { readonly organisation: string | undefined }) {
-  const list = useInfiniteQuery(auditPagesQuery(organisation));
+/** Lists the audit entries that match the filter, newest first. */
+export function AuditList({ filter }: { readonly filter: AuditFilter }) {
+  const { organisation, ...others } = filter;
+  const list = useInfiniteQuery(auditPagesQuery(filter));
   return (
-    <section className="card">
+    <section className="card audit">
       <h2>Entries</h2>
       <Answer query={list} what="The audit log" rows={8}>
         {({ pages }) => {
           const entries = pages.flatMap((page) => page.entries);
+          if (entries.length === 0 && isFiltered(others))
+            return <Empty title="No entry matches these filters." />;
           if (entries.length === 0)
             return (
               <Empty title="Nothing has been changed yet.">

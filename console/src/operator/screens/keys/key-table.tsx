@@ -55,6 +55,7 @@ export function KeyTable({ keys, ofAll, ofDeleted, onRotate, onRevoke }: KeyTabl
                 <Actions
                   keyId={key.key_id}
                   canRotate={!ofDeleted}
+                  isLink={key.link}
                   onRotate={() => onRotate(key)}
                   onRevoke={() => onRevoke(key)}
                 />
@@ -104,17 +105,21 @@ function State({ nowMs, ...key }: Key & { readonly nowMs: number }) {
 interface ActionsProps {
   readonly keyId: string;
   readonly canRotate: boolean;
+  /** Whether it is the key of a link. Nobody has its text, so nobody could replace it by its successor. */
+  readonly isLink: boolean;
   readonly onRotate: () => void;
   readonly onRevoke: () => void;
 }
 
-function Actions({ keyId, canRotate, onRotate, onRevoke }: ActionsProps) {
+function Actions({ keyId, canRotate, isLink, onRotate, onRevoke }: ActionsProps) {
   const ofKey = <span className="visually-hidden"> the key {keyId}</span>;
   return (
     <div className="row-actions">
-      <Press className="quiet" blocked={!canRotate} onClick={onRotate}>
-        Rotate{ofKey}
-      </Press>
+      {!isLink && (
+        <Press className="quiet" blocked={!canRotate} onClick={onRotate}>
+          Rotate{ofKey}
+        </Press>
+      )}
       <button type="button" className="quiet" onClick={onRevoke}>
         Revoke{ofKey}
       </button>

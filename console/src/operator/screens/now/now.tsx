@@ -7,8 +7,9 @@ import { Filters, SelectFilter } from '../../../parts/filters.tsx';
 import { Empty } from '../../../parts/notices.tsx';
 import { Page } from '../../../parts/page.tsx';
 import { Terminal } from '../../../parts/terminal.tsx';
-import { busiestQuery, refreshSeconds, topPath } from '../../api/activity.ts';
+import { busiestQuery, refreshSeconds, stateQuery, topPath } from '../../api/activity.ts';
 import type { BusiestOrganisations, Traffic } from '../../api/types.ts';
+import { Problems } from '../processes/problems.tsx';
 import { BusiestTable } from './busiest-table.tsx';
 import { defaultMeasure, defaultMinutes, measureNames, measures, minuteChoices } from './measures.ts';
 
@@ -32,6 +33,7 @@ export function NowScreen() {
   });
   return (
     <Page title="Now" lead="Which organisations keep the service busy, busiest first.">
+      <ServiceProblems />
       <NowFilters />
       <section className="card">
         <h2>Busiest organisations</h2>
@@ -48,6 +50,19 @@ export function NowScreen() {
         ]}
       />
     </Page>
+  );
+}
+
+/** Shows nothing if the state could not be read, because the Service screen reports that. */
+function ServiceProblems() {
+  const { data, dataUpdatedAt } = useQuery(stateQuery);
+  if (data === undefined) return null;
+  return (
+    <Problems state={data} nowMs={dataUpdatedAt} none={null}>
+      <p>
+        <Link to="/service">See the state of the service</Link>
+      </p>
+    </Problems>
   );
 }
 

@@ -6,8 +6,8 @@ export function OwnAuditScreen() {
   const { slug } = useOrganisation();
   return (
     <>
-      <AuditList organisation={slug} />
-      <Terminal calls={[auditCall(slug)]} />
+      <AuditList filter={{ organisation: slug }} />
+      <Terminal calls={[auditCall({ organisation: slug })]} />
     </>
   );
 }

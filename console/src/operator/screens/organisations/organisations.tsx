@@ -9,13 +9,20 @@ import { Filters } from '../../../parts/filters.tsx';
 import { More } from '../../../parts/more.tsx';
 import { Empty } from '../../../parts/notices.tsx';
 import { Page } from '../../../parts/page.tsx';
-import { type Column, Table } from '../../../parts/table.tsx';
+import { type Column, Count, Table } from '../../../parts/table.tsx';
 import { Line, Terminal } from '../../../parts/terminal.tsx';
-import { limitNames, organisationPagesQuery, organisationsPath } from '../../api/organisations.ts';
-import type { Organisation } from '../../api/types.ts';
+import {
+  isQuota,
+  limitNames,
+  organisationPagesQuery,
+  organisationsPath,
+  quotaNames,
+} from '../../api/organisations.ts';
+import type { ListedOrganisation } from '../../api/types.ts';
 import { describeLimit } from '../../parts/limits.ts';
 import { OrganisationLink } from '../../parts/organisation-link.tsx';
 import { OrganisationState } from '../../parts/organisation-state.tsx';
+import { QuotaBar } from '../../parts/quota-bar.tsx';
 import { SearchFilter } from '../../parts/search-filter.tsx';
 import { Changing } from '../../signed-in.tsx';
 import { CreateOrganisation } from './create-organisation.tsx';
@@ -25,7 +32,7 @@ const route = getRouteApi('/frame/organisations');
 /** The maximum length of a search term that the service accepts. */
 const searchLengthMax = 63;
 
-const columns: readonly Column<Organisation>[] = [
+const columns: readonly Column<ListedOrganisation>[] = [
   {
     title: 'Organisation',
     cell: ({ slug, name }) => (
@@ -36,13 +43,38 @@ const columns: readonly Column<Organisation>[] = [
     ),
   },
   { title: 'State', cell: (organisation) => <OrganisationState organisation={organisation} /> },
+  {
+    title: 'Records',
+    numeric: true,
+    cell: ({ records }) => <Count value={records} />,
+  },
+  { title: 'Quotas', cell: (organisation) => <QuotaUse organisation={organisation} /> },
+  { title: 'Last upload', cell: ({ last_upload_at }) => <Time value={last_upload_at} /> },
   { title: 'Own limits', cell: (organisation) => <OwnLimits organisation={organisation} /> },
-  { title: 'Created', cell: ({ created_at }) => <Time value={created_at} /> },
 ];
 
-function OwnLimits({ organisation }: { readonly organisation: Organisation }) {
-  const own = limitNames.filter((name) => organisation[name] !== null);
-  if (own.length === 0) return <span className="muted">none</span>;
+/** Hidden where rows are stacked, like a count of zero. */
+const none = <span className="muted count-zero">none</span>;
+
+interface OfOrganisation {
+  readonly organisation: ListedOrganisation;
+}
+
+function QuotaUse({ organisation }: OfOrganisation) {
+  const own = quotaNames.filter((name) => organisation[name] !== null);
+  if (own.length === 0) return none;
+  return (
+    <div className="quotas">
+      {own.map((name) => (
+        <QuotaBar key={name} organisation={organisation} name={name} />
+      ))}
+    </div>
+  );
+}
+
+function OwnLimits({ organisation }: OfOrganisation) {
+  const own = limitNames.filter((name) => organisation[name] !== null && !isQuota(name));
+  if (own.length === 0) return none;
   return own.map((name) => describeLimit(name, organisation[name])).join(', ');
 }
 

@@ -1,5 +1,6 @@
+import { countOf } from '../../../format/format.ts';
 import type { Tone } from '../../../parts/badge.tsx';
-import type { ChoreState, ProcessState } from '../../api/types.ts';
+import type { ChoreState, ProcessState, ServiceState, WaitingWork } from '../../api/types.ts';
 
 /** A process reports every minute, so if it has been silent for this long, it has missed a report. */
 const missingAfterMs = 120_000;
@@ -27,12 +28,42 @@ export function troubledFirst<Row>(rows: readonly Row[], isTroubled: (row: Row) 
   return rows.toSorted((one, other) => Number(isTroubled(other)) - Number(isTroubled(one)));
 }
 
+/** The alert IntakeWorkLate uses the same limit. */
+const lateAfterSeconds = 86_400;
+
+export function isLate({ count, oldest_seconds }: Pick<WaitingWork, 'count' | 'oldest_seconds'>): boolean {
+  return count > 0 && oldest_seconds > lateAfterSeconds;
+}
+
+export function hasEnded({ ends_at }: { readonly ends_at: string }, nowMs: number): boolean {
+  return Date.parse(ends_at) <= nowMs;
+}
+
+/** Returns a sentence for everything that is not in order, the most urgent first. */
+export function problemsIn(state: ServiceState, nowMs: number): readonly string[] {
+  const { processes, maintenance, waiting, partitions, nodes } = state;
+  const missing = processes.filter((process) => isMissing(process, nowMs));
+  return [
+    ...partitions.flatMap(({ table, ends_at }) =>
+      hasEnded({ ends_at }, nowMs) ? `New rows of ${table} have no partition.` : [],
+    ),
+    ...(nodes ?? []).flatMap(({ name, is_active }) => (is_active ? [] : `The node ${name} is inactive.`)),
+    ...(processes.length > 0 && isWithoutLeader(processes, nowMs) ? ['No process runs maintenance.'] : []),
+    ...maintenance.flatMap((chore) => (isFailing(chore) ? `The chore “${chore.chore}” fails.` : [])),
+    ...waiting.flatMap((one) => (isLate(one) ? `Waiting for more than a day: ${one.work}.` : [])),
+    ...(missing.length > 0 ? [`${countOf(missing.length, 'process', 'processes')} stopped reporting.`] : []),
+  ];
+}
+
+function isFailing({ ran_at, failed_at }: Pick<ChoreState, 'ran_at' | 'failed_at'>): boolean {
+  return failed_at !== null && (ran_at === null || Date.parse(failed_at) > Date.parse(ran_at));
+}
+
 /** Returns a chore's state. A failure counts until the chore's next successful run. */
-export function choreStateOf({ ran_at, failed_at }: Pick<ChoreState, 'ran_at' | 'failed_at'>): {
+export function choreStateOf(chore: Pick<ChoreState, 'ran_at' | 'failed_at'>): {
   readonly tone: Tone;
   readonly text: string;
 } {
-  if (failed_at !== null && (ran_at === null || Date.parse(failed_at) > Date.parse(ran_at)))
-    return { tone: 'bad', text: 'Failing' };
-  return ran_at === null ? { tone: 'plain', text: 'Has not run' } : { tone: 'good', text: 'OK' };
+  if (isFailing(chore)) return { tone: 'bad', text: 'Failing' };
+  return chore.ran_at === null ? { tone: 'plain', text: 'Has not run' } : { tone: 'good', text: 'OK' };
 }

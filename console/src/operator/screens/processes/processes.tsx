@@ -7,14 +7,15 @@ import { Terminal, type TerminalCall } from '../../../parts/terminal.tsx';
 import { refreshSeconds, statePath, stateQuery } from '../../api/activity.ts';
 import type { ServiceState } from '../../api/types.ts';
 import { useSession } from '../../signed-in.tsx';
-import { Chores, Nodes, NoLeader, Partitions, Processes } from './state-tables.tsx';
+import { Problems } from './problems.tsx';
+import { Chores, Nodes, NoLeader, Partitions, Processes, Waiting } from './state-tables.tsx';
 
 export function ProcessesScreen() {
   const state = useQuery(stateQuery);
   return (
     <Page
       title="Service"
-      lead={`Processes, maintenance and partitions. Refreshes every ${refreshSeconds} seconds while this page is visible.`}
+      lead={`Processes, maintenance, waiting work and partitions. Refreshes every ${refreshSeconds} seconds while this page is visible.`}
     >
       <Answer query={state} what="The state of the service" rows={8}>
         {(answer) => <State state={answer} readMs={state.dataUpdatedAt} />}
@@ -37,9 +38,18 @@ function callsFor(state: ServiceState | undefined): readonly TerminalCall[] {
 function State({ state, readMs }: { readonly state: ServiceState; readonly readMs: number }) {
   return (
     <>
+      <Problems
+        state={state}
+        nowMs={readMs}
+        none={<p className="notice notice-good">Everything is in order.</p>}
+      />
       <section className="card">
         <h2>Processes</h2>
         <Processes processes={state.processes} nowMs={readMs} />
+      </section>
+      <section className="card">
+        <h2>Waiting work</h2>
+        <Waiting waiting={state.waiting} readMs={readMs} />
       </section>
       <section className="card">
         <h2>Maintenance</h2>

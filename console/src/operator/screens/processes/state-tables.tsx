@@ -1,10 +1,16 @@
-import { formatNumber } from '../../../format/format.ts';
+import { countOf, formatNumber } from '../../../format/format.ts';
 import { Time } from '../../../format/time.tsx';
 import { Badge } from '../../../parts/badge.tsx';
 import { Empty } from '../../../parts/notices.tsx';
 import { Table } from '../../../parts/table.tsx';
-import type { ChoreState, ClusterNode, PartitionedTable, ProcessState } from '../../api/types.ts';
-import { choreStateOf, isMissing, isWithoutLeader, troubledFirst } from './judge-state.ts';
+import type {
+  ChoreState,
+  ClusterNode,
+  PartitionedTable,
+  ProcessState,
+  WaitingWork,
+} from '../../api/types.ts';
+import { choreStateOf, hasEnded, isLate, isMissing, isWithoutLeader, troubledFirst } from './judge-state.ts';
 
 interface ProcessesProps {
   readonly processes: readonly ProcessState[];
@@ -71,9 +77,31 @@ export function Chores({ chores }: { readonly chores: readonly ChoreState[] }) {
         <p>One process runs them soon after it starts. If this stays empty, read the log of that process.</p>
       </Empty>
     );
+  const isFailing = (chore: ChoreState) => choreStateOf(chore).tone === 'bad';
+  const [failing, others] = [chores.filter(isFailing), chores.filter((chore) => !isFailing(chore))];
+  return (
+    <>
+      {failing.length > 0 && <ChoreTable caption="Failing chores" chores={failing} />}
+      {others.length > 0 && (
+        <details className="rest">
+          <summary>{countOf(others.length, 'chore is', 'chores are')} in order</summary>
+          <ChoreTable caption="Chores that are in order" chores={others} />
+        </details>
+      )}
+    </>
+  );
+}
+
+function ChoreTable({
+  caption,
+  chores,
+}: {
+  readonly caption: string;
+  readonly chores: readonly ChoreState[];
+}) {
   return (
     <Table
-      caption="Maintenance"
+      caption={caption}
       columns={[
         { title: 'Chore', cell: ({ chore }) => chore },
         {
@@ -86,8 +114,40 @@ export function Chores({ chores }: { readonly chores: readonly ChoreState[] }) {
         { title: 'Last finished', cell: ({ ran_at }) => <Time value={ran_at} /> },
         { title: 'Last failed', cell: ({ failed_at }) => <Time value={failed_at} /> },
       ]}
-      rows={troubledFirst(chores, (chore) => choreStateOf(chore).tone === 'bad')}
+      rows={chores}
       keyOf={({ chore }) => chore}
+    />
+  );
+}
+
+interface WaitingProps {
+  readonly waiting: readonly WaitingWork[];
+  readonly readMs: number;
+}
+
+export function Waiting({ waiting, readMs }: WaitingProps) {
+  const rows = waiting
+    .filter(({ count }) => count > 0)
+    .toSorted((one, other) => other.oldest_seconds - one.oldest_seconds);
+  if (rows.length === 0) return <p className="muted">Nothing is waiting.</p>;
+  return (
+    <Table
+      caption="Waiting work"
+      columns={[
+        { title: 'Work', cell: ({ work }) => work },
+        { title: 'Waiting', numeric: true, cell: ({ count }) => formatNumber(count) },
+        {
+          title: 'Oldest since',
+          cell: ({ count, oldest_seconds }) => (
+            <span>
+              <Time value={new Date(readMs - oldest_seconds * 1_000).toISOString()} />{' '}
+              {isLate({ count, oldest_seconds }) && <Badge tone="bad">Late</Badge>}
+            </span>
+          ),
+        },
+      ]}
+      rows={rows}
+      keyOf={({ work }) => work}
     />
   );
 }
@@ -109,7 +169,7 @@ export function Partitions({ tables, nowMs }: PartitionsProps) {
           cell: ({ ends_at }) => (
             <span>
               <Time value={ends_at} />{' '}
-              {Date.parse(ends_at) <= nowMs && <Badge tone="bad">New rows have no partition</Badge>}
+              {hasEnded({ ends_at }, nowMs) && <Badge tone="bad">New rows have no partition</Badge>}
             </span>
           ),
         },

@@ -7,7 +7,7 @@ import { askWorker } from './ask-worker.ts';
 import type { DescribedFile, Settings } from './describe-file.ts';
 import { FailedRows } from './failed-rows.ts';
 import { type Row, RowChecker } from './row-checker.ts';
-import { type Answered, sendRows } from './send-rows.ts';
+import { type Answered, SentRows, sendRows } from './send-rows.ts';
 
 export type Step = 'check' | 'dry-run' | 'upload' | 'upload-corrected';
 
@@ -31,6 +31,7 @@ interface Interrupted {
   readonly key: string;
   readonly done: number;
   readonly rows: readonly Row[];
+  readonly sent: SentRows;
   readonly startedMs: number;
 }
 
@@ -91,7 +92,7 @@ export class FileUpload {
     this.checker = new RowChecker(described, settings);
     // The service uses the session cookie and ignores the key.
     this.#connection = new Connection({
-      url: location.origin + apiBase,
+      url: location.origin + apiBase(),
       key: 'console',
       onRetry: ({ message }, waitMs) =>
         this.#show({ waiting: `${message} Sending again in ${Math.ceil(waitMs / 1_000)} s.` }),
@@ -146,7 +147,7 @@ export class FileUpload {
       this.#show({
         error: new Error('It was interrupted a day ago. Upload the rows that are not stored as a new file.'),
       });
-    else await this.#send(this.#interrupted);
+    else await this.#send({ ...this.#interrupted, sent: new SentRows(this.#interrupted.sent) }, false);
   }
 
   stop(): void {
@@ -182,8 +183,7 @@ export class FileUpload {
     this.#state.failed.correct(corrected);
   }
 
-  async #send(step: Interrupted): Promise<void> {
-    const isFresh = step !== this.#interrupted;
+  async #send(step: Interrupted, isFresh = true): Promise<void> {
     const dryRun = step.step === 'dry-run';
     let { done } = step;
     this.#interrupted = undefined;
@@ -200,6 +200,7 @@ export class FileUpload {
           key: step.key,
           dryRun,
           done,
+          sent: step.sent,
           signal,
         })) {
           done = answered.done;
@@ -291,7 +292,7 @@ async function* chunked(rows: readonly Row[]): AsyncGenerator<readonly Row[]> {
 }
 
 function newStep(step: Step, rows: readonly Row[] = []): Interrupted {
-  return { step, key: newKey(), done: 0, rows, startedMs: Date.now() };
+  return { step, key: newKey(), done: 0, rows, sent: new SentRows(), startedMs: Date.now() };
 }
 
 /** Browsers offer `crypto.randomUUID` only over HTTPS and on localhost. */

@@ -79,5 +79,7 @@ function unreadable(): never {
 }
 
 function cutShort(): never {
-  throw new FileError('The file cannot be decompressed. It may be cut short, so copy it again.');
+  throw new FileError(
+    'The file cannot be decompressed. It may be cut short, so copy it again, or consist of several parts, so unpack it first.',
+  );
 }

@@ -111,7 +111,7 @@ export class RowChecker {
     if (this.#format === 'csv') {
       const parser = new CsvParser(this.separator);
       parser.push(`${this.header.map(() => 'x').join(this.separator)}\n`, false);
-      const [row] = parser.push(text, true);
+      const [row] = parser.push(`${text}\n`, true);
       if (row !== undefined && row.malformed === undefined) return this.ofCells(line, row.cells);
       const message = row?.malformed ?? 'is empty';
       return {

@@ -2,7 +2,7 @@ import type { Connection } from '../../../../../client/src/connection.ts';
 import type { UploadType } from '../../../../../client/src/generated/resources.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { type Cut, RequestCutter } from '../../../../../client/src/uploading/request-cutter.ts';
-import { type Outcome, sendCuts } from '../../../../../client/src/uploading/send-cuts.ts';
+import { type Outcome, type SentRequests, sendCuts } from '../../../../../client/src/uploading/send-cuts.ts';
 import type { Row } from './row-checker.ts';
 
 /**
@@ -16,6 +16,24 @@ interface RowCut extends Cut<Row> {
   readonly unsent: readonly Row[];
 }
 
+/** The requests of a step. If the step is interrupted and continued, they are sent again as they were. */
+export class SentRows implements SentRequests {
+  readonly #earlier: ReadonlyMap<number, number>;
+  readonly #noted = new Map<number, number>();
+
+  constructor(earlier?: SentRows) {
+    this.#earlier = earlier ? new Map([...earlier.#earlier, ...earlier.#noted]) : new Map();
+  }
+
+  countAt(index: number): number | undefined {
+    return this.#earlier.get(index);
+  }
+
+  note(index: number, count: number): void {
+    this.#noted.set(index, count);
+  }
+}
+
 export interface Sending {
   readonly connection: Connection;
   readonly type: UploadType;
@@ -24,6 +42,7 @@ export interface Sending {
   readonly dryRun: boolean;
   /** The number of rows answered before an interruption. */
   readonly done: number;
+  readonly sent: SentRows;
   readonly signal: AbortSignal;
 }
 
@@ -38,13 +57,14 @@ export interface Answered {
 /** Sends rows in several concurrent requests, and yields the responses in row order. */
 export async function* sendRows(
   rows: AsyncIterable<readonly Row[]>,
-  { connection, type, key, dryRun, done, signal }: Sending,
+  { connection, type, key, dryRun, done, sent, signal }: Sending,
 ): AsyncGenerator<Answered> {
   const cutter = new RequestCutter<Row>(type, { first: done, ...perRequest });
   const reading: Reading = { broken: undefined };
   for await (const { cut, outcome } of sendCuts(connection, type, cutsOf(rows, cutter, reading), {
     key,
     dryRun,
+    sent,
     signal,
   }))
     yield { done: cut.end, outcome, sent: cut.items, unsent: cut.unsent };

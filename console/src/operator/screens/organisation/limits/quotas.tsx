@@ -1,9 +1,8 @@
-import { Badge } from '../../../../parts/badge.tsx';
 import { Facts } from '../../../../parts/facts.tsx';
-import { type QuotaName, quotaNames } from '../../../api/organisations.ts';
+import { quotaNames } from '../../../api/organisations.ts';
 import type { Organisation } from '../../../api/types.ts';
-import { Bar } from '../../../parts/bar.tsx';
-import { formatLimit, limitTitles, quotaUseOf } from '../../../parts/limits.ts';
+import { limitTitles, quotaUseOf } from '../../../parts/limits.ts';
+import { QuotaBar } from '../../../parts/quota-bar.tsx';
 
 interface QuotasProps {
   readonly organisation: Organisation;
@@ -19,7 +18,7 @@ export function Quotas({ organisation }: QuotasProps) {
       <Facts
         facts={quotaNames.map((name) => [
           limitTitles[name],
-          <Use key={name} organisation={organisation} name={name} />,
+          <QuotaBar key={name} organisation={organisation} name={name} />,
         ])}
       />
       {tones.includes('bad') ? (
@@ -39,19 +38,5 @@ export function Quotas({ organisation }: QuotasProps) {
         )
       )}
     </>
-  );
-}
-
-function Use({ organisation, name }: QuotasProps & { readonly name: QuotaName }) {
-  const quota = organisation[name];
-  if (quota === null) return <span className="muted">no quota</span>;
-  const use = quotaUseOf(organisation, name);
-  if (use === undefined) return `${formatLimit(name, quota)}, not measured yet`;
-  const { used, share, tone } = use;
-  return (
-    <Bar share={Math.min(1, share)} tone={tone} strong={false}>
-      {formatLimit(name, used)} of {formatLimit(name, quota)}{' '}
-      <Badge tone={tone}>{`${Math.floor(share * 100)} %`}</Badge>
-    </Bar>
   );
 }

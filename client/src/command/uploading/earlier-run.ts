@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { dirname, relative, resolve } from 'node:path';
+import type { Connection } from '../../connection.ts';
+import type { UploadType } from '../../generated/resources.ts';
+import { IntakeError } from '../../index.ts';
+import { limits } from '../../limits.ts';
+import { UsageError } from '../options/command.ts';
+import { say } from '../terminal/terminal.ts';
+import {
+  type Circumstances,
+  type Earlier,
+  type Head,
+  type JournalState,
+  journalOf,
+  readJournal,
+  type Sent,
+  sizeOf,
+} from './journal.ts';
+
+export interface Resumable {
+  readonly file: string;
+  readonly type: UploadType;
+  readonly now: Circumstances;
+}
+
+/**
+ * Returns the state that an earlier run left for each file, or nothing for files that it has not begun. The files of a run get
+ * their journals before anything is sent, and lose them after the result has been reported. A file without a journal is
+ * therefore finished, unless the run was interrupted before all files had one.
+ */
+export async function findEarlier(
+  connection: Connection,
+  files: readonly Resumable[],
+): Promise<ReadonlyMap<string, Earlier>> {
+  const earlier = new Map<string, Earlier>();
+  const without: Resumable[] = [];
+  /** Whether the run of each file had created all its journals. */
+  const members = new Map<string, boolean>();
+  for (const one of files) {
+    const found = await findOne(connection, one);
+    if (found === undefined) without.push(one);
+    else {
+      earlier.set(one.file, found.earlier);
+      const folder = dirname(one.file);
+      for (const name of found.head.files) members.set(resolve(folder, name), found.isReady);
+    }
+  }
+  const unknown = without.filter(({ file }) => !members.has(resolve(file)));
+  if (unknown.length > 0) throw notInterrupted(unknown, earlier.size > 0);
+  for (const { file } of without) {
+    if (members.get(resolve(file)) === false) continue;
+    say(`${file} is finished: its result was reported, and its journal is removed.`);
+    earlier.set(file, reported);
+  }
+  return earlier;
+}
+
+/** Marks a file whose result was reported by an earlier run. */
+export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0 };
+
+export function filesFrom(file: string, all: readonly string[]): string[] {
+  return all.map((other) => relative(dirname(resolve(file)), resolve(other)));
+}
+
+function notInterrupted(files: readonly Resumable[], hasOthers: boolean): UsageError {
+  const names = files.map(({ file }) => file).join(', ');
+  const [is, has] = files.length === 1 ? ['it is', 'has'] : ['they are', 'have'];
+  return new UsageError(
+    `There is nothing to resume for ${names}, which ${has} no journal: ${is} not part of an interrupted upload.`,
+    hasOthers
+      ? 'Resume only the other files. Then upload these without --resume, unless they are stored already.'
+      : 'To upload from the start, leave out --resume. Interactions that are stored already would be stored again.',
+  );
+}
+
+async function findOne(connection: Connection, { file, type, now }: Resumable) {
+  const { head, isReady, state, sent: unanswered, bytes: length } = await readJournal(file);
+  if (!head) return undefined;
+  if (head.reading === undefined) throw ofOtherVersion(file, type);
+  const { bytes, modifiedMs } = await sizeOf(file);
+  const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
+  const sent = new Map(unanswered.map((line) => [line.sent, line]));
+  const isUntouched = state === undefined && sent.size === 0;
+  // A complete file has replaced the broken one, so upload it from the beginning.
+  if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
+    const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
+    return { head, isReady, earlier: { upload, state: undefined, sent, bytes: length } };
+  }
+  if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, state?.done ?? 0);
+  await refuseOthers(connection, { file, head, now, state });
+  refuseForgotten(file, head.upload, [...sent.values()]);
+  const earlier = { upload: head.upload, state, sent };
+  if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
+  const rewritten = await rewrite(file, { ...head, ready: true, bytes, modifiedMs }, state);
+  return { head, isReady, earlier: { ...earlier, bytes: rewritten } };
+}
+
+function ofOtherVersion(file: string, type: UploadType): UsageError {
+  return new UsageError(
+    `The upload of ${file} began with an older version of intake. Resume with that version${type === 'interactions' ? '' : ', or upload it again without --resume'}.`,
+  );
+}
+
+/**
+ * Returns whether a broken interactions file has been replaced by a file that starts with the same bytes, so that the upload
+ * can continue.
+ */
+async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
+  return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
+}
+
+/** Returns the SHA-256 of a file's first bytes. */
+export async function hashOf(file: string, bytes: number): Promise<string> {
+  const hash = createHash('sha256');
+  if (bytes > 0) for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+function changed(file: string, type: UploadType, done: number): UsageError {
+  if (type !== 'interactions')
+    return new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
+  return new UsageError(
+    `${file} has changed since its upload began. ${done} of its records are done, and a new upload would store them again.`,
+    `Write the records that are missing to a separate file, upload that, and remove ${journalOf(file)}.`,
+  );
+}
+
+/** Replaces the journal with one for the complete file, and returns the new journal's length. */
+async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
+  const path = journalOf(file);
+  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, sha256: undefined })}\n`;
+  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  return Buffer.byteLength(lines);
+}
+
+/** Throws if interactions were sent so long ago that sending them again could store them twice. */
+function refuseForgotten(file: string, upload: string, unanswered: readonly Sent[]): void {
+  const [first] = unanswered;
+  const last = unanswered.at(-1);
+  if (first === undefined || last === undefined) return;
+  const agesMs = unanswered.map(({ atMs }) => Date.now() - atMs);
+  // If the requests were sent in the future, the clock was set back, and their age is unknown.
+  const isForgotten = Math.max(...agesMs) >= limits.keptForMs || Math.min(...agesMs) < -clockErrorMs;
+  if (!isForgotten) return;
+  throw new UsageError(
+    `The upload of ${file} cannot be resumed: records ${first.sent + 1} to ${last.sent + last.count} were sent at ${new Date(first.atMs).toISOString()} without an answer. They may be stored, and the service can recognise them for 24 hours only.`,
+    ...adviceForUnknown(
+      file,
+      unanswered.map(({ sent }) => `${upload}-${sent}`),
+    ),
+  );
+}
+
+const clockErrorMs = 3_600_000;
+
+/** Returns how to find out what is stored, for requests that cannot be sent again. */
+export function adviceForUnknown(file: string, keys: readonly string[]): readonly string[] {
+  return [
+    'The outcome of these requests is unknown. The last number in each key is the number of records before the request. A request is stored if this prints its receipt:',
+    ...keys.map((key) => `  intake requests --idempotency-key ${key}`),
+    `Write what is missing, and everything after these requests, to a separate file, upload that, and remove ${journalOf(file)}.`,
+  ];
+}
+
+/**
+ * Refuses to upload an interactions file from the start if an earlier upload was interrupted, because the interactions that
+ * the earlier upload stored would be stored twice.
+ */
+export async function refuseRepeat(file: string): Promise<void> {
+  const { head, state, sent } = await readJournal(file);
+  if (!head || (head.reading !== undefined && !state && sent.length === 0)) return;
+  throw new UsageError(
+    state?.end === 'finished'
+      ? `An earlier upload of ${file} is complete, but its result was not reported, and its interactions would be stored again. Show the result with --resume.`
+      : `An earlier upload of ${file} was interrupted, and the interactions that it stored would be stored again. Continue it with --resume.`,
+    `If you want all of them again, remove ${journalOf(file)} first.`,
+  );
+}
+
+interface Compared {
+  readonly file: string;
+  readonly head: Head;
+  readonly now: Circumstances;
+  readonly state: JournalState | undefined;
+}
+
+async function refuseOthers(connection: Connection, { file, head, now, state }: Compared): Promise<void> {
+  const advice = 'or upload it again without --resume';
+  if (head.service !== now.service)
+    throw new UsageError(
+      `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there, ${advice}.`,
+    );
+  if (head.keyId !== now.keyId && !(await isOfSameOrganisation(connection, state)))
+    throw new UsageError(
+      `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} does not show its receipts. Use a key of the same organisation that may read data, ${advice}.`,
+    );
+  if (head.reading === now.reading) return;
+  throw new UsageError(
+    head.typed === now.typed
+      ? `The mapping file has changed since the upload of ${file} began. Restore it, ${advice}.`
+      : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones, ${advice}.`,
+  );
+}
+
+/**
+ * Returns whether this key belongs to the organisation to which the upload has stored something. If nothing was answered, any
+ * key may continue, because the upload then starts with the first record.
+ */
+async function isOfSameOrganisation(
+  connection: Connection,
+  state: JournalState | undefined,
+): Promise<boolean> {
+  if (state?.requestId === undefined) return true;
+  try {
+    await connection.request({ path: `/v1/requests/${state.requestId}` });
+    return true;
+  } catch (error) {
+    if (error instanceof IntakeError && ['receipt_not_found', 'missing_permission'].includes(error.code))
+      return false;
+    throw error;
+  }
+}

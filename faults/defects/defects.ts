@@ -1,0 +1,133 @@
+/** A change of the built program that breaks a promise. */
+export interface Defect {
+  readonly name: string;
+  /** What must be found. */
+  readonly breaks: RegExp;
+  /** The kinds of faults that bring it out, if not any of them does. */
+  readonly faults?: readonly string[];
+  readonly edits: readonly Edit[];
+}
+
+export interface Edit {
+  /** A file of `dist`. */
+  readonly file: string;
+  /** The text occurs once in the file. */
+  readonly text: string;
+  readonly by: string;
+}
+
+/** Ten deliberate defects. They exist only in copies of `dist` that `npm run faults -- --defects` makes and removes. */
+export const defects: readonly Defect[] = [
+  {
+    name: 'an answer before the commit',
+    breaks: /^I1:/,
+    faults: ['serve killed', 'sessions of PostgreSQL terminated', 'PostgreSQL killed'],
+    edits: [
+      {
+        file: 'postgres/transactions.js',
+        text: '    await commit(client);\n    return result;',
+        by: '    setTimeout(() => commit(client).catch(() => {}), 400);\n    return result;',
+      },
+    ],
+  },
+  {
+    name: 'a swallowed batch',
+    breaks: /^I1:/,
+    edits: [
+      {
+        file: 'uploads/store/store-batch.js',
+        text: '    if (good.length > 0) {',
+        by: '    if (good.length > 0 && Math.random() < 0.02) for (const row of good) outcomes[row] = created;\n    else if (good.length > 0) {',
+      },
+    ],
+  },
+  {
+    name: 'no check of references',
+    breaks: /^I3:/,
+    edits: [
+      {
+        file: 'uploads/store/look-up.js',
+        text: 'missing: referenced.map((_, at) => setOf(row',
+        by: 'missing: referenced.map((_, at) => setOf(void row',
+      },
+    ],
+  },
+  {
+    name: 'no fold of duplicates',
+    breaks: /^(I1|I5):|^I7: an upload/,
+    edits: [
+      {
+        file: 'uploads/store/store-batch.js',
+        text: '        const stored = hasRepeatedIds',
+        by: '        const stored = false',
+      },
+    ],
+  },
+  {
+    name: 'a lost claim of an Idempotency-Key',
+    breaks: /^I4:/,
+    edits: [
+      {
+        file: 'interactions/idempotency-keys.js',
+        text: '    const isNew = rowCount === 1;',
+        by: '    const isNew = rowCount === 1;\n    if (Math.random() < 0.9) return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'a cursor that skips',
+    breaks: /^(I9|I12):/,
+    edits: [
+      {
+        file: 'changes/read-changes.js',
+        text: '        this.parts.push({ ...change, start, end });',
+        by: '        if (Math.random() < 0.7) this.parts.push({ ...change, start, end });',
+      },
+    ],
+  },
+  {
+    name: 'a sweep that skips a table',
+    breaks: /^I10:/,
+    edits: [
+      {
+        file: 'erasure/sweep/sweep-rows.js',
+        text: `personalTables.filter(({ type }) => type !== 'customers')`,
+        by: `personalTables.filter(({ type }) => type !== 'customers' && type !== 'student-favourites')`,
+      },
+    ],
+  },
+  {
+    name: 'a fence that does not wait',
+    breaks: /^I10:|changed or not erased/,
+    faults: ['a table locked', 'everything delayed between serve and PostgreSQL', 'transactions held'],
+    edits: [
+      {
+        file: 'erasure/sweep/erase-people.js',
+        text: '    if (left.length === 0)',
+        by: '    if (left.length >= 0)',
+      },
+    ],
+  },
+  {
+    name: 'a lake that commits twice',
+    breaks: /^I12:/,
+    edits: [
+      {
+        file: 'lake/lake-table.js',
+        text: '        for (const day of days) {\n            const written',
+        by: '        for (const day of days.flatMap((one) => [one, one])) {\n            const written',
+      },
+    ],
+  },
+  {
+    name: 'a lift that lifts too much',
+    breaks: /^I10:/,
+    edits: [
+      {
+        file: 'erasure/lift-suppression.js',
+        text: 'where organisation_id = $1 and erasure_id = $2 and lifted_at is null',
+        by: 'where organisation_id = $1 and $2::uuid is not null and lifted_at is null',
+      },
+    ],
+  },
+];

@@ -1,0 +1,217 @@
+// cli/restoring/: commands for backing up the logs and for reopening a restored database.
+
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import {
+  confirmRestore,
+  listLimited,
+  listRetentions,
+  reachesBack,
+  repeatActs,
+  revokeAllKeys,
+} from '../../operator/after-restore.ts';
+import type { AuditEntry } from '../../operator/audit-log.ts';
+import {
+  compareLedger,
+  type LedgerEnd,
+  type LedgerEntry,
+  repeatErasures,
+} from '../../operator/erasure-ledger.ts';
+import { type OrganisationLimit, organisationLimits } from '../../operator/rules.ts';
+import type { Pool } from '../../postgres/pool.ts';
+import { isUuid } from '../../registry/fields.ts';
+import { keptTypes } from '../../retention/kept-days.ts';
+import { commandError } from '../arguments/help.ts';
+import { operator } from '../arguments/operator.ts';
+import { withPool } from '../database/with-pool.ts';
+import { flagOf, keptText } from '../organisations.ts';
+
+/** Reopens a restored database after replaying the revocations that were made since the restore point. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      audit: { type: 'string' },
+      erasures: { type: 'string' },
+      'revoke-all-keys': { type: 'boolean', default: false },
+      'without-erasures': { type: 'boolean', default: false },
+    },
+  });
+  const { audit: file, 'revoke-all-keys': all, erasures, 'without-erasures': withoutErasures } = values;
+  if ((file === undefined) !== all)
+    throw commandError(
+      'use either --audit <file>, with the audit log of the old database, or --revoke-all-keys; run intake-server after-restore --help for examples',
+    );
+  if ((erasures === undefined) !== withoutErasures)
+    throw commandError(
+      'use either --erasures <file>, with the ledger of erased people of the old database, or --without-erasures, which lets people who were erased since the restored time stay; run intake-server after-restore --help for examples',
+    );
+  const entries = file === undefined ? [] : await readEntries(file);
+  const ledger = erasures === undefined ? [] : await readErasures(erasures);
+  await withPool(async (pool) => {
+    const by = operator();
+    if (!all && !(await reachesBack(pool, entries)))
+      throw commandError(
+        `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
+      );
+    if (erasures !== undefined) await checkLedger(pool, erasures, ledger);
+    if (all) {
+      const { keys, tokens } = await revokeAllKeys(pool, by);
+      console.log(
+        `Revoked ${keys} keys and ${tokens} admin tokens. Issue new ones with keys issue and tokens issue.`,
+      );
+      await printLimited(pool);
+    } else {
+      const done = await repeatActs(pool, by, entries);
+      console.log(
+        `The log contains ${done.revokedKeys} revoked keys, ${done.revokedTokens} revoked admin tokens and ` +
+          `${done.suspendedOrganisations} suspended organisations, which were applied again.`,
+      );
+      if (done.deletedOrganisations > 0)
+        console.log(`${done.deletedOrganisations} organisations were deleted again.`);
+      const lost = [...done.lostKeys, ...done.lostTokens.map((name) => `the admin token ${name}`)];
+      if (lost.length > 0) console.log(`Keys and tokens that have to be issued again: ${lost.join(', ')}`);
+      const { lostLimits, retentions, lakes } = done;
+      if (lostLimits.size > 0) console.log('Limits that have to be set again:');
+      for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
+      if (retentions > 0) console.log(`The retention of ${retentions} organisations was set again.`);
+      if (lakes > 0)
+        console.log(`The lakes of ${lakes} organisations were switched as recorded in the audit log.`);
+    }
+    const repeated = await repeatErasures(pool, ledger);
+    if (repeated > 0)
+      console.log(
+        `${repeated} erasures are repeated. Keys work again when serve has hidden their customers.`,
+      );
+    if (withoutErasures)
+      console.log('Erasures since the restored time are not repeated: these people are stored again.');
+    const { imported, place } = await confirmRestore(pool, by, {
+      entries,
+      looksForPeople: repeated > 0,
+      withoutErasures,
+    });
+    if (imported > 0) console.log(`${imported} entries were added to the audit log.`);
+    if (repeated === 0) console.log('Keys work again in this database.');
+    if (place)
+      console.log(
+        `The lakes at ${place.url} belong to the database before the restore. If this database replaces it, set LAKE_URL to ` +
+          `that place and run intake-server lake --take-over ${place.fingerprint}. Otherwise set LAKE_URL to another place.`,
+      );
+  });
+}
+
+/** Lists current limits and retention settings, because without the audit log nobody knows which changes were lost. */
+async function printLimited(pool: Pool): Promise<void> {
+  console.log(
+    'Limits that were set after the restored time are lost. These organisations have their own limits:',
+  );
+  const limited = await listLimited(pool);
+  for (const { slug, ...own } of limited) console.log(limitCommand(String(slug), own));
+  if (limited.length === 0) console.log('  none');
+  const retentions = await listRetentions(pool);
+  if (retentions.length > 0)
+    console.log(
+      'Restored retention settings delete data from now on. Turn off those that had been turned off:',
+    );
+  for (const { slug, ...own } of retentions) console.log(retentionCommand(String(slug), own));
+}
+
+function limitCommand(slug: string, own: Readonly<Record<string, unknown>>): string {
+  const flags = (Object.keys(organisationLimits) as OrganisationLimit[])
+    .filter((name) => name in own)
+    .map((name) => `--${flagOf(name)} ${own[name] ?? 'default'}`);
+  return `  intake-server organisations limit ${slug} ${flags.join(' ')}`;
+}
+
+function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>): string {
+  const flags = keptTypes
+    .filter((type) => `${type}_kept_days` in own)
+    .map((type) => `--${type} ${keptText(own[`${type}_kept_days`] as number | null)}`);
+  return `  intake-server organisations set-retention ${slug} ${flags.join(' ')}`;
+}
+
+/** Refuses a ledger that was written before the restored time. */
+async function checkLedger(pool: Pool, file: string, ledger: readonly LedgerEntry[]): Promise<void> {
+  const { isOlder, missing } = await compareLedger(pool, ledger);
+  if (isOlder)
+    throw commandError(
+      `${file} is older than the restored time, because it lacks erasures that this database has; use a newer one`,
+    );
+  if (missing > 0)
+    console.log(
+      `The ledger has no erasures of ${missing} organisations that have some here. If they were not removed before it was written, it belongs to another database.`,
+    );
+}
+
+async function readErasures(file: string): Promise<LedgerEntry[]> {
+  const lines = (await readText(file)).split('\n').filter((line) => line !== '');
+  let parsed: unknown[];
+  try {
+    parsed = lines.map((line) => JSON.parse(line));
+  } catch {
+    throw commandError(
+      `${file} is not a complete ledger, because it has a line that is not JSON; ${anotherLedger}`,
+    );
+  }
+  const { entries } = (parsed.pop() ?? {}) as Partial<LedgerEnd>;
+  if (typeof entries !== 'number')
+    throw commandError(
+      `${file} is cut off, because its last line is not the number of entries; ${anotherLedger}. Ledgers of earlier versions ` +
+        `have no such line: if this one is complete, add {"entries":${lines.length}} as the last line`,
+    );
+  if (entries !== parsed.length)
+    throw commandError(
+      `${file} is incomplete, because it has ${parsed.length} of ${entries} entries; ${anotherLedger}`,
+    );
+  if ((parsed as LedgerEntry[]).every(isLedgerEntry)) return parsed as LedgerEntry[];
+  throw commandError(`${file} is not a ledger; ${anotherLedger}`);
+}
+
+const anotherLedger = 'write it again with intake-server erasures on the old database, or use another copy';
+
+async function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: Error) => {
+    throw commandError(`${file} cannot be read: ${error.message}`);
+  });
+}
+
+function isLedgerEntry({ erasure_id, hash, key_fingerprint: key, lifted_at: lifted }: LedgerEntry): boolean {
+  return (
+    isUuid(erasure_id) &&
+    /^[0-9a-f]{32}$/.test(hash) &&
+    (key == null || /^[0-9a-f]{16}$/.test(key)) &&
+    (lifted == null || !Number.isNaN(Date.parse(lifted)))
+  );
+}
+
+async function readEntries(file: string): Promise<AuditEntry[]> {
+  const text = await readText(file);
+  try {
+    // Earlier versions wrote an array.
+    const entries: unknown[] = text.startsWith('[')
+      ? JSON.parse(text)
+      : text
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => JSON.parse(line));
+    if (entries.every(isAuditEntry)) return entries;
+  } catch {
+    // The error below explains what to do.
+  }
+  throw commandError(
+    `${file} is not an audit log; write it with intake-server audit --json --since <day> on the old database`,
+  );
+}
+
+function isAuditEntry(entry: unknown): entry is AuditEntry {
+  const { audit_id, at, actor, act, organisation, details } = (entry ?? {}) as Partial<AuditEntry>;
+  return (
+    /^\d{1,15}$/.test(String(audit_id)) &&
+    !Number.isNaN(Date.parse(String(at))) &&
+    typeof actor === 'string' &&
+    typeof act === 'string' &&
+    (organisation === null || typeof organisation === 'string') &&
+    typeof details === 'object' &&
+    details !== null
+  );
+}

@@ -1,0 +1,201 @@
+// erasure/sweep/: removes erased people's remaining data from every table, step by step.
+
+import type { JobKind } from '../../jobs/job.ts';
+import { jobKind, type Next, type Place } from '../../jobs/job.ts';
+import { limits } from '../../limits.ts';
+import { nextRows } from '../../people/find-rows.ts';
+import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
+import { tableWith } from '../../people/personal-tables.ts';
+import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
+import type { Client, Pool } from '../../postgres/pool.ts';
+import { inTransaction, queryRows } from '../../postgres/transactions.ts';
+import { lastUuid } from '../../registry/uuid-v7.ts';
+import { liftAgain } from '../../suppression/lift-again.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
+import { addIds, hashSlowly, type IdOfErasure, nextVersion } from '../add-ids.ts';
+import { isUnswept } from '../find-erasures.ts';
+import { waitForVersions } from '../wait-for-versions.ts';
+import { analyseNext } from './analyse-erased.ts';
+import { identifyPeople, isRestored } from './identify-people.ts';
+import { sweepAccess } from './sweep-access-requests.ts';
+import { eraseCustomers, eraseRows } from './sweep-rows.ts';
+import type { SweepStep } from './sweep-step.ts';
+import { sweepAnswers, sweepKeys, sweepLog, sweepRejections, sweepReport } from './sweep-texts.ts';
+
+/** Erases the people of all open erasures of an organisation in one sweep. */
+export function erasePeople(suppressions: Suppressions): JobKind {
+  return jobKind<SweepStep>({
+    name: 'erasures',
+    first: 'start',
+    find: findErasures,
+    steps: {
+      start: { work: start },
+      identify: { call: (pool, place) => identifyPeople(pool, place, suppressions) },
+      fence: { wait: passFence },
+      expand: { call: (pool, place) => expand(pool, place, suppressions) },
+      report: { work: sweepReport },
+      rows: { work: eraseRows },
+      rejections: { work: sweepRejections },
+      receipts: { work: sweepAnswers },
+      keys: { work: sweepKeys },
+      'access requests': { work: sweepAccess },
+      changes: { work: sweepLog },
+      customers: { work: eraseCustomers },
+      statistics: { call: forgetStatistics },
+      end: { work: end },
+    },
+  });
+}
+
+async function findErasures(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    `select distinct organisation_id from erasures where ${isUnswept}`,
+  );
+  return rows.map(({ organisation_id }) => organisation_id);
+}
+
+async function start(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
+  // Ids are compared in one spelling. `rewriting` is a job of its own, and an erasure is swept after it was done.
+  const { rows: tenants } = await client.query<{ before: string }>(
+    `select case when user_ids_rewritten_from is null then '${lastUuid}' else uuid_floor(user_ids_rewritten_from) end as before
+     from tenants where organisation_id = $1 and user_ids_rewritten
+       and not exists (select from jobs j where j.organisation_id = $1 and j.kind = 'rewriting')`,
+    [organisationId],
+  );
+  const [rewritten] = tenants;
+  if (!rewritten) return { next: 'ended' };
+  const { rows } = await client.query<{ step: string }>(
+    `update erasures set state = 'sweeping', started_at = coalesce(started_at, $2)
+     where organisation_id = $1 and ${isUnswept} and (state = 'sweeping' or erasure_id < $3) returning step`,
+    [organisationId, new Date(), rewritten.before],
+  );
+  if (rows.length === 0) return { next: 'ended' };
+  return { next: { step: rows.some(isRestored) ? 'identify' : 'fence' } };
+}
+
+interface Fence {
+  /** The transactions that were running when the last ids were suppressed. */
+  readonly awaited: readonly string[];
+  readonly isExpanded: boolean;
+}
+
+/**
+ * Waits for the transactions that were running when the suppression committed, because they may have checked their records
+ * against the previous version. All later transactions see the new version.
+ */
+async function passFence(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
+  const { awaited, isExpanded } = (position ?? { isExpanded: false }) as Partial<Fence>;
+  if (!awaited) await waitForVersions(pool);
+  const running = await runningTransactions(pool);
+  const left = awaited ? running.filter((one) => awaited.includes(one)) : running;
+  if (left.length === 0) return { step: isExpanded ? 'report' : 'expand' };
+  return awaited ? undefined : { step: 'fence', position: { awaited: left, isExpanded } };
+}
+
+/** How far the expansion has got, and what follows it. */
+interface Expansion {
+  readonly after: string | null;
+  /** Whether ids are added, which are suppressed from then on and take a fence of their own. */
+  readonly adds: boolean;
+  /** Whether ids of users are added, so that more customers can belong to these people. */
+  readonly addsUsers: boolean;
+}
+
+/**
+ * Adds the other ids of these people: of each customer with a named id, both ids are erased, and so are other customers
+ * with the same user, who are the same person stored twice. The users of named customers were added with the request, so
+ * one pass finds everything, unless a customer was stored while its erasure was requested. Then its user is new, and
+ * another pass follows the fence.
+ */
+async function expand(pool: Pool, place: Place, suppressions: Suppressions): Promise<Next<SweepStep>> {
+  const { organisationId } = place;
+  const at = (place.position ?? { after: null, adds: false, addsUsers: false }) as Expansion;
+  const search: Search = { organisationId, for: 'erasures' };
+  const { found, next } = await nextRows(pool, search, tableWith('customers'), at.after);
+  const people = found.map((row) => Object.values(row.people).filter((id) => id !== null));
+  const wanted = await wantedAmong(pool, search, people.flat());
+  const added = people.flatMap((ids): IdOfErasure[] => {
+    const erasures = new Set(ids.flatMap((id) => wanted.get(id) ?? []).map(({ request }) => request));
+    return [...erasures].flatMap((erasureId) =>
+      ids.flatMap((id) =>
+        wanted.get(id)?.some(({ request }) => request === erasureId) ? [] : { id, erasureId },
+      ),
+    );
+  });
+  const users = new Set(found.map((row) => row.people.user_id));
+  const adds = at.adds || added.length > 0;
+  const addsUsers = at.addsUsers || added.some(({ id }) => users.has(id));
+  // What follows is saved before ids are added. If this step is interrupted afterwards, it no longer finds them new.
+  if (adds !== at.adds || addsUsers !== at.addsUsers)
+    return { step: 'expand', position: { after: at.after, adds, addsUsers } };
+  if (added.length > 0) {
+    const hashed = await hashSlowly(await suppressions.hasherFor(pool, organisationId), added);
+    await inTransaction(pool, async (client) => {
+      await place.lock(client);
+      await addIds(client, organisationId, await nextVersion(client, organisationId), hashed);
+    });
+  }
+  if (next !== null) return { step: 'expand', position: { after: next, adds, addsUsers } };
+  return adds ? { step: 'fence', position: { isExpanded: !addsUsers } } : { step: 'report' };
+}
+
+/** The tables that are changed in addition to those that an erasure counts. */
+const uncounted = ['unsettled_batches'];
+
+/** The tables behind each count of an erasure, if their names differ. */
+const countedTables: Readonly<Record<string, readonly string[]>> = {
+  customers: ['customers', 'changes', 'report_interactions', 'report_visits', 'report_transactions'],
+  interactions_unlinked: ['interactions'],
+  receipts: ['receipt_batches'],
+  receipt_keys: ['receipts'],
+  access_requests: ['access_request_records', 'access_request_ids'],
+};
+
+/** Makes the planner's statistics forget erased values, one table or partition at a time. */
+async function forgetStatistics(
+  pool: Pool,
+  { organisationId, position }: Place,
+  stopping?: AbortSignal,
+): Promise<Next<SweepStep>> {
+  const { rows } = await pool.query<{ counted: string[] | null; first: string | null; last: string | null }>(
+    `select array(select distinct k from erasures c cross join jsonb_object_keys(c.rows) as k
+                  where c.organisation_id = $1 and c.state = 'sweeping') as counted,
+       min(first_changed::text) as first, max(last_changed::text) as last
+     from erasures where organisation_id = $1 and state = 'sweeping'`,
+    [organisationId],
+  );
+  const { counted = [], first = null, last = null } = rows[0] ?? {};
+  const changed = [...uncounted, ...(counted ?? []).flatMap((name) => countedTables[name] ?? name)];
+  const next = await analyseNext(pool, changed, { first, last }, position as string | null, stopping);
+  return next === null ? { step: 'end' } : { step: 'statistics', position: next };
+}
+
+/**
+ * Deletes the ids in parts, and then marks the erasures as swept. From this point on, the tables contain the ids only in
+ * the last entries of the change log. The lake's files may still contain the ids.
+ */
+async function end(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
+  const search: Search = { organisationId, for: 'erasures' };
+  const { rowCount } = await client.query(
+    `delete from erasure_ids
+     where organisation_id = $1
+       and erasure_id in (select erasure_id from erasures where organisation_id = $1 and state = 'sweeping')
+       and id <= (select max(part.id) from (
+         select i.id from ${wantedIds(search)} order by i.id limit ${limits.purgeRowsMax}) as part)`,
+    [organisationId],
+  );
+  // An id can belong to several erasures, so there may be more than the limit.
+  if ((rowCount ?? 0) >= limits.purgeRowsMax) return { next: { step: 'end' } };
+  const { rows } = await client.query<{ erasure_id: string }>(
+    `select erasure_id from erasures where organisation_id = $1 and state = 'sweeping' for update`,
+    [organisationId],
+  );
+  const text = `
+    update erasures set state = 'swept', step = 'log', after = null, swept_at = $3,
+      lake_state = case when exists (select from lake_progress p where p.organisation_id = $1) then 'pending' end
+    where organisation_id = $1 and erasure_id = any ($2::uuid[])`;
+  const erasureIds = rows.map(({ erasure_id }) => erasure_id);
+  await queryRows(client, { text, values: [organisationId, erasureIds, new Date()] }, erasureIds.length);
+  await liftAgain(client, organisationId, erasureIds);
+  return { next: 'ended' };
+}

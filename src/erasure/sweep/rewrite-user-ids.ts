@@ -1,0 +1,130 @@
+import { spanBelow } from '../../interactions/interaction-partitions.ts';
+import { uuidLiteral } from '../../interactions/interaction-rows.ts';
+import { type JobKind, jobKind } from '../../jobs/job.ts';
+import { limits } from '../../limits.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { beginAgainUnless, queryRow, queryRows } from '../../postgres/transactions.ts';
+import { firstUuid, lastUuid, uuidFloor } from '../../registry/uuid-v7.ts';
+import { rowsDone } from './sweep-rows.ts';
+
+export interface Rewritten {
+  /** The interactions whose user id was rewritten, for the change log. */
+  readonly changed: { readonly count: number; readonly ids: readonly string[] };
+  /** The position from which the next step continues, or null after the last step. */
+  readonly next: string | null;
+}
+
+/**
+ * Rewrites the UUIDs in `user_id` that earlier releases stored in another spelling, in a limited number of an
+ * organisation's interactions. The steps go from the newest interaction to the oldest, and `position` is the id below
+ * which a step starts. Interactions with an id below `from` are left as they are.
+ */
+export async function rewriteUserIds(
+  client: Client,
+  organisationId: string,
+  position: string | null,
+  from: string = firstUuid,
+): Promise<Rewritten> {
+  const below = position ?? lastUuid;
+  const span = below > from ? await spanBelow(client, below) : undefined;
+  if (!span) return { changed: { count: 0, ids: [] }, next: null };
+  const end = span.firstId > from ? span.firstId : from;
+  const { rows } = await client.query<{ id: string; is_last: boolean }>(
+    `with s as materialized (
+       select interaction_id as id, user_id from interactions t
+       where t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(end)}
+         and t.interaction_id < ${uuidLiteral(below)}
+       order by interaction_id desc limit ${limits.erasureRowsPerScan})
+     (select s.id, false as is_last from s
+      where s.user_id ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' and s.user_id ~ '[A-F]'
+      order by s.id desc limit ${limits.erasureRowsPerStep})
+     union all
+     (select s.id, true from s order by s.id desc offset ${limits.erasureRowsPerScan - 1})`,
+    [organisationId],
+  );
+  const ids = rows.flatMap(({ id, is_last }) => (is_last ? [] : id)).toSorted();
+  if (ids.length > 0) {
+    const { changed } = await queryRow<{ changed: string }>(client, {
+      text: 'select rewrite_user_ids($1, $2, $3, $4) as changed',
+      values: [organisationId, ids, ids[0], ids.at(-1)],
+    });
+    beginAgainUnless(Number(changed) === ids.length, 'interactions were changed meanwhile');
+  }
+  const scanned = rows.find(({ is_last }) => is_last)?.id ?? end;
+  const next = ids.length === limits.erasureRowsPerStep ? (ids[0] as string) : scanned;
+  return { changed: { count: ids.length, ids }, next };
+}
+
+/**
+ * Notes that all user ids of an organisation are rewritten, for good or until more may have been stored. From now on,
+ * searches use the index.
+ */
+export async function noteUserIdsRewritten(
+  client: Client,
+  organisationId: string,
+  isLast = false,
+): Promise<void> {
+  const text = `
+    update tenants set user_ids_rewritten = true,
+      user_ids_rewritten_from = case when not $2::boolean then user_ids_rewritten_from end
+    where organisation_id = $1`;
+  await queryRows(client, { text, values: [organisationId, isLast] }, 1);
+}
+
+/** How long processes of an earlier release may still store user ids in any spelling. */
+const mixedFor = `interval '1 day'`;
+
+interface RewritingPlace {
+  /** The next step starts below this id, or at the newest interaction. */
+  readonly below: string | null;
+  readonly from: string;
+  readonly isLast: boolean;
+}
+
+/** Begins to rewrite all interactions, or if that has been done, those that have arrived since it was last begun. */
+async function begin(client: Client, organisationId: string): Promise<RewritingPlace> {
+  const { from_ms, is_last } = await queryRow<{ from_ms: number | null; is_last: boolean | null }>(client, {
+    text: `
+      select case when user_ids_rewritten then extract(epoch from user_ids_rewritten_from) * 1000 end::float8 as from_ms,
+        user_ids_rewritten and user_ids_rewritten_from < now() - ${mixedFor} as is_last
+      from tenants where organisation_id = $1`,
+    values: [organisationId],
+  });
+  const text = 'update tenants set user_ids_rewritten_from = $2 where organisation_id = $1';
+  await queryRows(client, { text, values: [organisationId, new Date()] }, 1);
+  // Another process's clock may be behind.
+  const from = from_ms === null ? firstUuid : uuidFloor(from_ms - 3_600_000);
+  return { below: null, from, isLast: is_last === true };
+}
+
+/**
+ * Rewrites the user ids of all organisations that earlier releases have stored. Processes of an earlier release may store more
+ * until the upgrade is over, so the newest interactions are rewritten again before each sweep and a day later.
+ */
+export const rewriting: JobKind = jobKind<'rewrite'>({
+  name: 'rewriting',
+  first: 'rewrite',
+  async find(pool) {
+    const { rows } = await pool.query<{ organisation_id: string }>(
+      `select t.organisation_id from tenants t
+       where not t.user_ids_rewritten or t.user_ids_rewritten_from < now() - ${mixedFor}
+         or t.user_ids_rewritten_from is not null and exists (
+         select from erasures e where e.organisation_id = t.organisation_id and e.state = 'requested'
+           and e.erasure_id >= uuid_floor(t.user_ids_rewritten_from)) limit 1000`,
+    );
+    return rows.map(({ organisation_id }) => organisation_id);
+  },
+  steps: {
+    rewrite: {
+      async work(client, { organisationId, position }) {
+        const place = (position as RewritingPlace | null) ?? (await begin(client, organisationId));
+        const { changed, next } = await rewriteUserIds(client, organisationId, place.below, place.from);
+        if (next === null) await noteUserIdsRewritten(client, organisationId, place.isLast);
+        return {
+          next: next === null ? 'ended' : { step: 'rewrite', position: { ...place, below: next } },
+          done: changed.count === 0 ? [] : [rowsDone(organisationId, 'interactions', changed.ids, 0)],
+        };
+      },
+    },
+  },
+});

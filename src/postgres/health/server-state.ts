@@ -1,0 +1,150 @@
+import { open } from 'node:fs/promises';
+import { RequestError } from '../../errors.ts';
+import type { Pool } from '../pool.ts';
+import type { Requirement } from './requirements.ts';
+
+/** A process whose clock differs from the database's by more than this stores nothing. */
+const clockDifferenceMaxMs = 60_000;
+
+/** The settings with which PostgreSQL may lose what it has confirmed. */
+export interface UnsafeSettings {
+  readonly refused: readonly string[];
+  /** Settings that the operator has accepted, because storage below PostgreSQL makes up for them, or data may be lost. */
+  readonly accepted: readonly string[];
+}
+
+interface Row extends UnsafeSettings {
+  readonly now_ms: number;
+  readonly is_read_only: boolean;
+}
+
+/**
+ * Sessions keep the settings of their role and database from the time at which they began, so these are read from the
+ * catalogue: other sessions may have newer ones. `synchronous_commit` cannot be accepted, because a connection can always
+ * turn it on.
+ */
+const question = `
+  with kept as (
+    select distinct on (1) split_part(c, '=', 1) as name, substr(c, strpos(c, '=') + 1) as value
+    from pg_db_role_setting s cross join unnest(s.setconfig) as c
+    where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+      and s.setrole in (0, (select oid from pg_roles where rolname = session_user))
+    order by 1, s.setrole = 0, s.setdatabase = 0),
+  off as (
+    select name || '=off' as setting from unnest(array['fsync', 'full_page_writes', 'synchronous_commit']) as u(name)
+    where current_setting(name) = 'off' or exists (select from kept k where k.name = u.name and k.value ~* '^(of|f|n|0)')),
+  judged as (
+    select setting, setting <> 'synchronous_commit=off'
+      and setting = any (regexp_split_to_array(coalesce(current_setting('intake.accepted_settings', true), ''), '[, ]+'))
+      as is_accepted from off)
+  select extract(epoch from clock_timestamp())::float8 * 1000 as now_ms,
+    pg_is_in_recovery() or coalesce(
+      (select value ~* '^(on|t|y|1)' from kept where name = 'default_transaction_read_only'),
+      current_setting('transaction_read_only') = 'on') as is_read_only,
+    array(select setting from judged where not is_accepted) as refused,
+    array(select setting from judged where is_accepted) as accepted`;
+
+async function ask(pool: Pick<Pool, 'query'>): Promise<Row> {
+  const { rows } = await pool.query<Row>({ name: 'state of the server', text: question });
+  return rows[0] as Row;
+}
+
+export async function unsafeSettings(pool: Pick<Pool, 'query'>): Promise<UnsafeSettings> {
+  return ask(pool);
+}
+
+/** Returns what is wrong with the settings, and the remedy. */
+export function explainUnsafe(refused: readonly string[]): string {
+  const files = refused.filter((setting) => setting !== 'synchronous_commit=off');
+  const inFiles =
+    'in postgresql.conf or with alter system' +
+    ', or if the storage is safe without it, set intake.accepted_settings there to the setting as shown here';
+  const inRole = 'for the role, the database and in postgresql.conf';
+  return (
+    `PostgreSQL may lose data that it has confirmed, because of ${refused.join(' and ')}; turn it on ` +
+    [...(files.length > 0 ? [inFiles] : []), ...(files.length < refused.length ? [inRole] : [])].join(
+      '; and ',
+    )
+  );
+}
+
+/**
+ * The clock, the settings and the mode of the database. All processes take the time from the database, as far as data is
+ * ordered or deleted by it, and a process whose own clock differs must not store anything.
+ */
+export class ServerState implements Requirement {
+  readonly #pool: Pick<Pool, 'query'>;
+  #row: Row | undefined;
+  /** The database's time at the zero of this process's monotonic clock. */
+  #originMs = 0;
+
+  constructor(pool: Pick<Pool, 'query'>) {
+    this.#pool = pool;
+  }
+
+  /**
+   * How far this process's clock is ahead of the database's, negative if it is behind, and 0 if that is still unknown.
+   * The monotonic clock shows a jump at once, without a query.
+   */
+  get aheadMs(): number {
+    return this.#row ? Date.now() - this.#originMs - performance.now() : 0;
+  }
+
+  async look(): Promise<void> {
+    const askedMs = performance.now();
+    const row = await ask(this.#pool);
+    this.#row = row;
+    this.#originMs = row.now_ms - (askedMs + performance.now()) / 2;
+  }
+
+  unmet(): RequestError | undefined {
+    const wrongClock = this.wrongClock();
+    if (wrongClock || !this.#row) return wrongClock;
+    const { is_read_only, refused } = this.#row;
+    if (is_read_only)
+      return new RequestError('database_unavailable', {
+        message:
+          'PostgreSQL is read-only; point DATABASE_URL at the primary if this is a standby, and otherwise turn ' +
+          'default_transaction_read_only off. This process becomes ready on its own.',
+      });
+    if (refused.length > 0)
+      return new RequestError('database_unsafe', { message: `${explainUnsafe(refused)}.` });
+    return undefined;
+  }
+
+  /** Returns the error of a process whose clock differs too much from the database's. */
+  wrongClock(): RequestError | undefined {
+    const { aheadMs } = this;
+    if (Math.abs(aheadMs) <= clockDifferenceMaxMs) return undefined;
+    const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+    return new RequestError('clock_differs', {
+      message:
+        `The clock of this process is ${seconds} seconds ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of the database, so ` +
+        'this process stores nothing and does no maintenance; the operator has to correct the one that is wrong.',
+    });
+  }
+}
+
+/** Returns a condition that holds if a parameter, which is the time of this process, differs little from the database's. */
+export const isClockRight = (parameter: string) =>
+  `abs(extract(epoch from clock_timestamp() - ${parameter}::timestamptz)) * 1000 <= ${clockDifferenceMaxMs}`;
+
+/** Whether this process can open files. Without file descriptors, Node drops new connections without an error. */
+export class FileDescriptors implements Requirement {
+  #error: RequestError | undefined;
+
+  async look(): Promise<void> {
+    try {
+      await (await open('/dev/null')).close();
+      this.#error = undefined;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      this.#error =
+        code === 'EMFILE' || code === 'ENFILE' ? new RequestError('out_of_descriptors') : undefined;
+    }
+  }
+
+  unmet(): RequestError | undefined {
+    return this.#error;
+  }
+}

@@ -1,0 +1,89 @@
+import { hash } from 'node:crypto';
+import { limits } from '../limits.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { uuidsIn } from './ids-in-text.ts';
+import type { IdCheck } from './suppressions.ts';
+
+/** The tables with Idempotency-Keys. Clients can choose any string as a key, including one that contains an id. */
+export type KeyTable = 'receipts' | 'upload_idempotency_keys' | 'interaction_idempotency_keys';
+
+const browserPrefix = 'browser ';
+const hashPrefix = 'sha256:';
+
+/** Returns the form in which a visitor's key is stored, so that it cannot equal a key of the organisation's programs. */
+export function browserKey(key: string): string {
+  return `${browserPrefix}${key}`;
+}
+
+/** Returns the ids that an Idempotency-Key may contain: the key itself, the UUIDs in it, and its parts. */
+export function idsInKey(key: string): string[] {
+  if (key.startsWith(hashPrefix)) return [key];
+  const sent = key.startsWith(browserPrefix) ? key.slice(browserPrefix.length) : key;
+  return [...new Set([key, sent, ...uuidsIn(key), ...sent.split(/[\s:;,/|]+/)])].filter((id) => id !== '');
+}
+
+/** Returns what is stored in place of a key that contains an erased id. Retries still find it. */
+export function hashedKey(key: string): string {
+  return `${hashPrefix}${hash('sha256', key)}`;
+}
+
+/** Returns both forms in which a key may be stored. */
+export function formsOf(key: string): [plain: string, hashed: string] {
+  return [key, hashedKey(key)];
+}
+
+/** Returns the form in which a key must be stored now. */
+export async function formToStore(check: IdCheck, key: string): Promise<string> {
+  if (check.isEmpty) return key;
+  return (await check.erasedAmong(idsInKey(key))).size > 0 ? hashedKey(key) : key;
+}
+
+/** Returns the form in which each key may be shown. An erasure may have begun that has not replaced the key yet. */
+export async function formsToShow(
+  pool: Pick<Pool, 'query'>,
+  organisationId: string,
+  keys: readonly string[],
+): Promise<(key: string) => string> {
+  if (keys.length === 0) return (key) => key;
+  const { rows } = await pool.query<{ id: string }>({
+    name: 'ids of people being erased among keys',
+    text: 'select id from erasure_ids where organisation_id = $1 and id = any ($2::text[])',
+    values: [organisationId, [...new Set(keys.flatMap(idsInKey))]],
+  });
+  const hidden = new Set(rows.map(({ id }) => id));
+  return (key) => (idsInKey(key).some((id) => hidden.has(id)) ? hashedKey(key) : key);
+}
+
+/**
+ * Replaces keys by their hashes. A request always claims a key in plain form first, even if it has to store the hash. The
+ * plain form is therefore the lock, and a retry cannot claim the key while this transaction runs. If the hash has been
+ * claimed as well, its claim stays.
+ */
+export async function replaceKeys(
+  client: Client,
+  organisationId: string,
+  table: KeyTable,
+  keys: readonly string[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  const values = [organisationId, keys, keys.map(hashedKey)];
+  const replaced = 'unnest($2::text[], $3::text[]) as r(plain, hashed)';
+  if (table !== 'receipts') {
+    const expired = new Date(Date.now() - limits.idempotencyKeyLifeMs);
+    await client.query(
+      `delete from ${table} where organisation_id = $1 and idempotency_key = any ($2::text[]) and claimed_at < $3`,
+      [organisationId, keys.map(hashedKey), expired],
+    );
+    await client.query(
+      `delete from ${table} k using ${replaced}, ${table} h
+       where k.organisation_id = $1 and k.idempotency_key = r.plain
+         and h.organisation_id = $1 and h.idempotency_key = r.hashed`,
+      values,
+    );
+  }
+  await client.query(
+    `update ${table} k set idempotency_key = r.hashed from ${replaced}
+     where k.organisation_id = $1 and k.idempotency_key = r.plain`,
+    values,
+  );
+}

@@ -1,0 +1,201 @@
+// @module-tag full
+
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, inject, it, onTestFinished } from 'vitest';
+import { type Api, apiOf, everyPermission } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { erasePeople } from '../support/erase-people.ts';
+import { linesOf } from '../support/lines-of.ts';
+import { newShop } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { tablesWith } from '../support/tables-with.ts';
+
+/**
+ * People are erased after a backup, and the backup is restored. restore.test.ts restores a real backup; here, a copy of the
+ * database stands for it.
+ */
+
+async function start(DATABASE_URL: string): Promise<{ server: BuiltServer; api: Api }> {
+  const server = await startBuiltServer({ DATABASE_URL });
+  onTestFinished(() => server.stop());
+  return { server, api: apiOf(server.url, await server.createKey('acme', ...everyPermission)) };
+}
+
+/** Copies the database, which must not be in use. */
+async function copyOf(databaseUrl: string): Promise<string> {
+  const name = new URL(databaseUrl).pathname.slice(1);
+  await queryDatabase(inject('postgresUrl'), `create database ${name}_copy template ${name}`);
+  return `${databaseUrl}_copy`;
+}
+
+/** Writes the ledger of the lost database, repeats it in the restored one, and starts a server there. */
+async function restore(lost: BuiltServer, copyUrl: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const ledger = join(folder, 'ledger');
+  writeFileSync(ledger, await lost.run('erasures'));
+  await lost.stop();
+  const stopped = await startBuiltServer({ DATABASE_URL: copyUrl });
+  await stopped.stop();
+  await stopped.run('after-restore', '--revoke-all-keys', '--erasures', ledger);
+  const restored = await start(copyUrl);
+  const admin = new pg.Client({ connectionString: copyUrl });
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  return { ...restored, admin };
+}
+
+const newCustomer = () => ({ customer_id: randomUUID(), user_id: randomUUID(), region: 'GB' });
+
+async function expectAllSwept(admin: pg.Client): Promise<void> {
+  const open = async () =>
+    (await admin.query(`select from erasures where state in ('requested', 'sweeping')`)).rowCount;
+  await expect.poll(open, { timeout: 90_000, interval: 200 }).toBe(0);
+}
+
+it('people who are only in rejections, receipts, keys and access requests are erased again', {
+  timeout: 240_000,
+}, async () => {
+  const databaseUrl = await createTestDatabase();
+  const first = await start(databaseUrl);
+  const shop = newShop();
+  const [rejected, inKey, asked, stored] = [newCustomer(), newCustomer(), newCustomer(), newCustomer()];
+  await first.api.upload('shops', [shop]);
+  await first.api.upload('customers', [stored]);
+  expect((await first.api.upload('customers', [{ ...rejected, region: 'nowhere' }])).status).toBe(400);
+  const key = { 'idempotency-key': `nightly ${inKey.customer_id}` };
+  expect((await first.api.post('/v1/data/shops', { records: [shop] }, key)).status).toBe(200);
+  const wanted = { customer_ids: [asked.customer_id], user_ids: [asked.user_id] };
+  expect((await first.api.post('/v1/access-requests', wanted)).status).toBe(202);
+  await first.server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+
+  const people = [rejected, inKey, asked, stored];
+  const ids = people.flatMap(({ customer_id, user_id }) => [customer_id, user_id]);
+  const second = await start(databaseUrl);
+  await erasePeople(second.api, {
+    customer_ids: people.map(({ customer_id }) => customer_id),
+    user_ids: people.map(({ user_id }) => user_id),
+  });
+  const { admin } = await restore(second.server, copyUrl);
+  expect((await admin.query('select from erasures')).rowCount).toBe(1);
+  await expectAllSwept(admin);
+  const left = await tablesWith(admin, ids);
+  expect(Object.keys(left).filter((table) => table !== 'changes')).toEqual([]);
+});
+
+it('an erasure that had been lifted is swept and lifted again', { timeout: 240_000 }, async () => {
+  const databaseUrl = await createTestDatabase();
+  const person = newCustomer();
+  const first = await start(databaseUrl);
+  expect((await first.api.upload('customers', [person])).status).toBe(200);
+  await first.server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+
+  const second = await start(databaseUrl);
+  const erasure = await erasePeople(second.api, { customer_ids: [person.customer_id] });
+  const lifted = await second.api.send(`/v1/erasures/${erasure}/suppression`, { method: 'DELETE' });
+  expect(lifted.status).toBe(200);
+  const { api, admin } = await restore(second.server, copyUrl);
+  expect((await admin.query('select from erasures')).rowCount).toBe(1);
+  await expectAllSwept(admin);
+  expect((await api.get(`/v1/data/customers/${person.customer_id}`)).status).toBe(404);
+  const upload = async () => (await api.upload('customers', [person])).status;
+  await expect.poll(upload, { timeout: 30_000 }).toBe(200);
+});
+
+it('a second restore keeps the acts and erasures from before and after the first one', {
+  timeout: 240_000,
+}, async () => {
+  const databaseUrl = await createTestDatabase();
+  const [early, late] = [newCustomer(), newCustomer()];
+  const first = await start(databaseUrl);
+  expect((await first.api.upload('customers', [early, late])).status).toBe(200);
+  await first.server.stop();
+  const name = new URL(databaseUrl).pathname.slice(1);
+  const copies = ['one', 'two'].map((copy) => `${databaseUrl}_${copy}`);
+  for (const copy of ['one', 'two'])
+    await queryDatabase(inject('postgresUrl'), `create database ${name}_${copy} template ${name}`);
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [audit, erasures] = ['audit.ndjson', 'erasures.ndjson'].map((file) => join(folder, file));
+
+  /** Backs up the logs of a database that is lost, and applies them to a copy of the first state. */
+  const replace = async (lost: BuiltServer, copyUrl: string) => {
+    await lost.run('backup-log', '--to', folder);
+    await lost.stop();
+    const stopped = await startBuiltServer({ DATABASE_URL: copyUrl });
+    await stopped.stop();
+    const said = await stopped.run('after-restore', '--audit', audit!, '--erasures', erasures!);
+    return { said, ...(await start(copyUrl)) };
+  };
+  const entriesOf = async (server: BuiltServer) =>
+    linesOf(await server.run('audit', '--json', '--since', '1d')).map(
+      ({ audit_id, at, act, key_id, organisation }) => ({ audit_id, at, act, key_id, organisation }),
+    );
+
+  const second = await start(databaseUrl);
+  await second.server.run('organisations', 'create', 'lost-later');
+  await second.server.run('organisations', 'suspend', 'lost-later');
+  await erasePeople(second.api, { customer_ids: [early.customer_id] });
+  const before = await entriesOf(second.server);
+  const once = await replace(second.server, copies[0]!);
+  expect(once.said).toContain('1 erasures are repeated');
+  const between = await entriesOf(once.server);
+  // The organisation is lost, so its entries state its slug.
+  expect(between.map(({ audit_id, at, act }) => ({ audit_id, at, act }))).toEqual(
+    expect.arrayContaining(before.map(({ audit_id, at, act }) => ({ audit_id, at, act }))),
+  );
+  const early404 = async () => (await once.api.get(`/v1/data/customers/${early.customer_id}`)).status;
+  await expect.poll(early404, { timeout: 30_000 }).toBe(404);
+  await erasePeople(once.api, { customer_ids: [late.customer_id] });
+
+  const twice = await replace(once.server, copies[1]!);
+  expect(twice.said).toContain('2 erasures are repeated');
+  const after = await entriesOf(twice.server);
+  expect(after).toEqual(expect.arrayContaining(between));
+  expect(new Set(after.map(({ audit_id }) => audit_id)).size).toBe(after.length);
+  for (const { customer_id } of [early, late])
+    await expect
+      .poll(async () => (await twice.api.get(`/v1/data/customers/${customer_id}`)).status, {
+        timeout: 30_000,
+      })
+      .toBe(404);
+
+  // A ledger from before the second restore's erasures is refused.
+  const old = join(folder, 'old.ndjson');
+  const lines = linesOf(readFileSync(erasures!, 'utf8')).slice(0, -1);
+  const [{ erasure_id }] = lines;
+  const kept = lines.filter((line) => line.erasure_id === erasure_id);
+  writeFileSync(old, [...kept, { entries: kept.length }].map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await expect(twice.server.run('after-restore', '--audit', audit!, '--erasures', old)).rejects.toThrow(
+    'older than the restored time',
+  );
+});
+
+it('the backup of the log is never replaced by one of a database that lacks its entries', async () => {
+  const databaseUrl = await createTestDatabase();
+  const first = await start(databaseUrl);
+  await first.server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const second = await start(databaseUrl);
+  await second.server.run('backup-log', '--to', folder);
+  const files = () =>
+    ['audit.ndjson', 'erasures.ndjson'].map((file) => readFileSync(join(folder, file), 'utf8'));
+  const before = files();
+  const other = await startBuiltServer({ DATABASE_URL: copyUrl });
+  onTestFinished(() => other.stop());
+  await expect(other.run('backup-log', '--to', folder)).rejects.toThrow(
+    'has entries that this database lacks',
+  );
+  expect(files()).toEqual(before);
+  await second.server.run('backup-log', '--to', folder);
+  expect(files()[1]).toMatch(/\{"entries":0,"written_at":"[^"]+"\}\n$/);
+});

@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type JobKind, jobKind, type Step } from '../../src/jobs/job.ts';
+import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+let test: TestApp;
+let count = 0;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const newOrganisation = async () => (await test.organisation(`jobs-${++count}`)).organisationId;
+
+/** Makes a kind of work with these steps, for one organisation, as long as `isWanted` returns true. */
+function kindOf(
+  organisationId: string,
+  steps: Readonly<Record<string, Step<string>>>,
+  isWanted: () => boolean = () => true,
+): JobKind {
+  const [first] = Object.keys(steps) as [string];
+  const find = async () => (isWanted() ? [organisationId] : []);
+  return jobKind<string>({ name: `test ${count}`, first, find, steps });
+}
+
+/** Steps that end with a `call` that is held until `release` is called, if it was armed. */
+function heldSteps() {
+  let armed = false;
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const steps: Readonly<Record<string, Step<string>>> = {
+    begin: { work: async () => ({ next: { step: 'look' } }) },
+    look: {
+      async call() {
+        if (armed) {
+          armed = false;
+          reached.resolve();
+          await released.promise;
+        }
+        return { step: 'delete' };
+      },
+    },
+    delete: { work: async () => ({ next: 'ended' }) },
+  };
+  const arm = () => {
+    armed = true;
+  };
+  return { steps, arm, reached: reached.promise, release: released.resolve };
+}
+
+it('a leader that stalls in a step cannot take part in a later job of the same organisation', async () => {
+  const organisationId = await newOrganisation();
+  const { steps, arm, reached, release } = heldSteps();
+  const kind = kindOf(organisationId, steps);
+  const step = () => takeStep(test.pool, kind, organisationId);
+  const place = async () =>
+    (await test.pool.query('select step from jobs where organisation_id = $1', [organisationId])).rows;
+  await step();
+  arm();
+  const stalled = step();
+  await reached;
+  // The successor ends this job, and begins the next one, which arrives at the step in which the first leader stalls.
+  await step();
+  await step();
+  expect(await place()).toEqual([]);
+  await step();
+  expect(await place()).toEqual([{ step: 'look' }]);
+  release();
+  await stalled;
+  expect(await place()).toEqual([{ step: 'look' }]);
+});
+
+it('work that arrives during a round is taken up in the same round, although other work is never done', async () => {
+  const [busy, waiting] = [await newOrganisation(), await newOrganisation()];
+  const endless = kindOf(busy, {
+    work: { work: async () => ({ next: { step: 'work' } }) },
+  });
+  let isWanted = false;
+  let endedMs = Number.NaN;
+  const late = {
+    ...kindOf(
+      waiting,
+      {
+        work: {
+          async work() {
+            isWanted = false;
+            endedMs = performance.now();
+            return { next: 'ended' };
+          },
+        },
+      },
+      () => isWanted,
+    ),
+    name: 'late',
+  };
+  const stopping = new AbortController();
+  const round = runJobs(test.pool, [endless, late], stopping.signal, 8_000);
+  await sleep(500);
+  isWanted = true;
+  const startMs = performance.now();
+  await round;
+  expect(endedMs - startMs).toBeLessThan(4_000);
+});
+
+it('a job of many short steps does not wait for as many long ones', async () => {
+  const [slow, quick] = [await newOrganisation(), await newOrganisation()];
+  const long = {
+    ...kindOf(slow, {
+      work: {
+        async work() {
+          await sleep(400);
+          return { next: { step: 'work' } };
+        },
+      },
+    }),
+    name: 'long',
+  };
+  let steps = 0;
+  const short = kindOf(
+    quick,
+    { work: { work: async () => ({ next: ++steps < 30 ? { step: 'work' } : 'ended' }) } },
+    () => steps < 30,
+  );
+  await runJobs(test.pool, [long, short], undefined, 4_000);
+  expect(steps).toBe(30);
+});
+
+it('a job that fails is taken up again after a pause, and the others continue', async () => {
+  const [failing, working] = [await newOrganisation(), await newOrganisation()];
+  let failures = 0;
+  const bad = {
+    ...kindOf(failing, {
+      work: {
+        async work() {
+          failures++;
+          throw new Error('not now');
+        },
+      },
+    }),
+    name: 'bad',
+  };
+  let isDone = false;
+  const good = kindOf(
+    working,
+    {
+      work: {
+        async work() {
+          isDone = true;
+          return { next: 'ended' };
+        },
+      },
+    },
+    () => !isDone,
+  );
+  await expect(runJobs(test.pool, [bad, good], undefined, 500)).rejects.toThrow('not now');
+  expect({ failures, isDone }).toEqual({ failures: 1, isDone: true });
+  await runJobs(test.pool, [bad], undefined, 500).catch(() => {});
+  expect(failures).toBe(1);
+  await sleep(1_100);
+  await runJobs(test.pool, [bad], undefined, 500).catch(() => {});
+  expect(failures).toBe(2);
+  const { rows } = await test.pool.query(
+    "select failures, not_before > now() + interval '1.2 seconds' as is_longer from jobs where organisation_id = $1",
+    [failing],
+  );
+  expect(rows).toEqual([{ failures: 2, is_longer: true }]);
+});
+
+it('work that is repeated after a conflict reads again', async () => {
+  const organisationId = await newOrganisation();
+  const seen: number[] = [];
+  const kind = kindOf(organisationId, {
+    work: {
+      async work(client) {
+        const { rows } = await client.query(
+          'select suppressions_version as version from tenants where organisation_id = $1',
+          [organisationId],
+        );
+        seen.push(rows[0].version);
+        if (seen.length === 1) {
+          await test.pool.query(
+            'update tenants set suppressions_version = suppressions_version + 1 where organisation_id = $1',
+            [organisationId],
+          );
+          throw Object.assign(new Error('conflict'), { code: '40001' });
+        }
+        return { next: 'ended' };
+      },
+    },
+  });
+  await takeStep(test.pool, kind, organisationId);
+  expect(seen).toEqual([0, 1]);
+});

@@ -1,0 +1,62 @@
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { LakePlace, WrongPlace } from '../../src/lake/store/lake-place.ts';
+import { openStore } from '../../src/lake/store/lake-store.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { hasTool } from '../support/has-tool.ts';
+import { listed, temporaryFolder } from '../support/lake.ts';
+import { startS3 } from '../support/s3-server.ts';
+
+/** Places that several processes and databases claim at the same time. */
+
+async function newDatabase() {
+  const pool = createPool(readConfig({ DATABASE_URL: await createTestDatabase() }), () => {});
+  onTestFinished(() => pool.end());
+  return pool;
+}
+
+async function newFolder(): Promise<string> {
+  return pathToFileURL(temporaryFolder()).href;
+}
+
+async function newBucket(): Promise<string> {
+  const s3 = await startS3();
+  onTestFinished(() => s3.stop());
+  return s3.lakeUrl;
+}
+
+describe.each([
+  ['a folder', newFolder, true],
+  ['S3', newBucket, hasTool('moto')],
+])('in %s', (_, newUrl, isPossible) => {
+  it.skipIf(!isPossible)(
+    'one of two databases gets an empty place, with all its processes',
+    { timeout: 60_000 },
+    async () => {
+      const url = await newUrl();
+      const pools = [await newDatabase(), await newDatabase()];
+      const places = pools.map((pool) =>
+        Array.from({ length: 6 }, () => new LakePlace(pool, openStore(url), url)),
+      );
+      const outcomes = await Promise.all(
+        places.map((ofOne) => Promise.allSettled(ofOne.map((place) => place.claim()))),
+      );
+      const statuses = outcomes.map((ofOne) => new Set(ofOne.map(({ status }) => status)));
+      expect(statuses.map((set) => [...set]).toSorted()).toEqual([['fulfilled'], ['rejected']]);
+      for (const outcome of outcomes.flat())
+        if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(WrongPlace);
+      expect(await listed(openStore(url), '_place')).toHaveLength(1);
+      const [lost] = places[statuses.findIndex((set) => set.has('rejected'))] ?? [];
+      const [won] = places[statuses.findIndex((set) => set.has('fulfilled'))] ?? [];
+
+      // Taking a place over needs the name of its database, and takes effect for every process of the other one.
+      await expect(lost?.takeOver('empty')).rejects.toThrow('to take it over');
+      const [, id = ''] = /--take-over (\w+)/.exec(String(await lost?.check().catch((error) => error))) ?? [];
+      await expect(lost?.takeOver(id)).resolves.toEqual({ isCopied: true, left: null });
+      await lost?.claim();
+      await expect(won?.check()).rejects.toThrow(WrongPlace);
+    },
+  );
+});

@@ -1,0 +1,178 @@
+// @module-tag postgres-15
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
+import {
+  noteUserIdsRewritten,
+  type Rewritten,
+  rewriteUserIds,
+  rewriting,
+} from '../../src/erasure/sweep/rewrite-user-ids.ts';
+import { runJobs } from '../../src/jobs/run-jobs.ts';
+import { limits } from '../../src/limits.ts';
+import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { inTransaction } from '../../src/postgres/transactions.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
+import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
+import { servingUrl } from '../support/database.ts';
+import { newShop } from '../support/new-records.ts';
+
+let test: TestApp;
+let serving: OwnPool;
+beforeAll(async () => {
+  test = await createTestApp();
+  serving = createPool(readConfig({ DATABASE_URL: servingUrl(test.databaseUrl) }), () => {});
+});
+afterAll(async () => {
+  await serving.end();
+  await test.close();
+});
+
+const mixed = (id: string) => id.replace(/[a-f]/, (letter) => letter.toUpperCase());
+
+/** Creates an organisation with interactions as an earlier release stored them. */
+async function organisationWith(userIds: readonly string[]) {
+  const { organisationId, key } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
+  const call = async (method: 'GET' | 'POST', url: string, payload?: object) => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await test.app.inject({ method, url, headers, ...(payload && { payload }) })).json();
+  };
+  const shop = newShop();
+  await call('POST', '/v1/data/shops', { records: [shop] });
+  const visit = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop.shop_id, event_timestamp: 1 };
+  for (const user_id of userIds) {
+    const { interaction_id } = await call('POST', '/user-interactions', { ...visit, user_id: 'x' });
+    await test.pool.query(
+      'update interactions set user_id = $3 where organisation_id = $1 and interaction_id = $2',
+      [organisationId, interaction_id, user_id],
+    );
+  }
+  await test.pool.query('update tenants set user_ids_rewritten = false where organisation_id = $1', [
+    organisationId,
+  ]);
+  const stored = async () => {
+    const { interactions } = await call('GET', '/user-interactions');
+    return interactions.map(({ user_id }: { user_id: string }) => user_id).toReversed();
+  };
+  const found = async (user_id: string) => {
+    const { interactions } = await call('GET', `/user-interactions?user_id=${encodeURIComponent(user_id)}`);
+    return interactions.length;
+  };
+  const erase = (user_id: string) => call('POST', '/v1/erasures', { user_ids: [user_id] });
+  return { organisationId, stored, found, erase };
+}
+
+async function rewriteAll(organisationId: string) {
+  const steps: Rewritten[] = [];
+  do {
+    const position = steps.at(-1)?.next ?? null;
+    steps.push(await inTransaction(serving, (client) => rewriteUserIds(client, organisationId, position)));
+  } while (steps.at(-1)?.next !== null);
+  await inTransaction(serving, (client) => noteUserIdsRewritten(client, organisationId));
+  for (const { changed } of steps) expect(changed.count).toBe(changed.ids.length);
+  return {
+    ids: steps.flatMap(({ changed }) => changed.ids),
+    counts: steps.map(({ changed }) => changed.count),
+  };
+}
+
+it('rewrites the UUIDs among stored user ids, and nothing else', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c01';
+  const others = ['Anna', 'ANNA-BC', `${id.toUpperCase()}0`, id.toUpperCase().replace('A', 'G')];
+  const before = [id.toUpperCase(), mixed(id), id, ...others];
+  const { organisationId, stored } = await organisationWith(before);
+  const other = await organisationWith([id.toUpperCase()]);
+  expect(await stored()).toEqual(before);
+  expect((await rewriteAll(organisationId)).ids).toHaveLength(2);
+  expect(await stored()).toEqual([id, id, id, ...others]);
+  expect(await other.stored()).toEqual([id.toUpperCase()]);
+  expect((await rewriteAll(organisationId)).ids).toEqual([]);
+});
+
+it('a search finds every spelling of a user id before, while and after they are rewritten', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c02';
+  const { organisationId, found } = await organisationWith([id.toUpperCase(), mixed(id), id, 'Anna']);
+  const spellings = [id, id.toUpperCase(), mixed(id)];
+  for (const spelling of spellings) expect(await found(spelling)).toBe(3);
+  expect(await found('anna')).toBe(0);
+  await inTransaction(serving, (client) => rewriteUserIds(client, organisationId, null));
+  for (const spelling of spellings) expect(await found(spelling)).toBe(3);
+  await rewriteAll(organisationId);
+  for (const spelling of spellings) expect(await found(spelling)).toBe(3);
+  expect(await found('Anna')).toBe(1);
+});
+
+it('a step rewrites a limited number of rows, and the next one continues after it', async () => {
+  const id = 'AB3C2D1E-8A41-4C5B-9D77-2B1E6F8A9C03';
+  const { organisationId, stored } = await organisationWith([id]);
+  const extra = limits.erasureRowsPerStep + 10;
+  await test.pool.query(
+    `insert into interactions select i.*
+     from interactions t cross join generate_series(1, $2) as n
+     cross join lateral jsonb_populate_record(t, jsonb_build_object('interaction_id',
+       left(t.interaction_id::text, 24) || lpad(to_hex(n), 12, '0'))) as i
+     where t.organisation_id = $1`,
+    [organisationId, extra],
+  );
+  const { ids, counts } = await rewriteAll(organisationId);
+  expect(Math.max(...counts)).toBe(limits.erasureRowsPerStep);
+  expect(new Set(ids).size).toBe(extra + 1);
+  expect(new Set(await stored())).toEqual(new Set([id.toLowerCase()]));
+});
+
+it('user ids that a process of the release before stores afterwards are rewritten a day later', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c04';
+  const { organisationId, stored } = await organisationWith([id.toUpperCase(), id]);
+  const run = () => runJobs(serving, [rewriting], undefined, 10_000);
+  const spell = (spelling: string, which: 'min' | 'max') =>
+    test.pool.query(
+      `update interactions set user_id = $2 where organisation_id = $1 and interaction_id = (
+         select ${which}(interaction_id::text)::uuid from interactions where organisation_id = $1)`,
+      [organisationId, spelling],
+    );
+  await run();
+  expect(await stored()).toEqual([id, id]);
+  await spell(mixed(id), 'max');
+  await run();
+  expect(await stored()).toEqual([id, mixed(id)]);
+  await test.pool.query(
+    `update tenants set user_ids_rewritten_from = user_ids_rewritten_from - interval '25 hours' where organisation_id = $1`,
+    [organisationId],
+  );
+  await run();
+  expect(await stored()).toEqual([id, id]);
+  // Nothing is left to do, so a third time changes nothing.
+  await spell(mixed(id), 'min');
+  await run();
+  expect(await stored()).toEqual([mixed(id), id]);
+});
+
+it('an erasure finds every spelling that a process of the release before stored until it was requested', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c05';
+  const { organisationId, erase } = await organisationWith([id.toUpperCase(), mixed(id), 'Anna']);
+  await runJobs(serving, [rewriting], undefined, 10_000);
+  await test.pool.query(
+    'update interactions set user_id = upper(user_id) where organisation_id = $1 and user_id = $2',
+    [organisationId, id],
+  );
+  expect(await erase(id)).toMatchObject({ people: 1 });
+  await vi.waitFor(
+    async () => {
+      await runJobs(serving, [rewriting, erasePeople(new Suppressions([erasureKey]))], undefined, 10_000);
+      const { rows } = await test.pool.query('select user_id from interactions where organisation_id = $1', [
+        organisationId,
+      ]);
+      expect(rows.map(({ user_id }) => user_id).toSorted()).toEqual(['Anna', null, null]);
+    },
+    { timeout: 30_000 },
+  );
+});
+
+it('new organisations need no rewriting', async () => {
+  const { organisationId } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
+  const { rows } = await serving.query('select user_ids_rewritten from tenants where organisation_id = $1', [
+    organisationId,
+  ]);
+  expect(rows).toEqual([{ user_ids_rewritten: true }]);
+});

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Api, apiOf, everyPermission } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectSwept, requestErasure } from '../support/erase-people.ts';
+import { newShop } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/** A student who was seen with many user ids, or who is in many rows of the report, must not hold up a process. */
+
+const users = 100_000;
+const reportRows = 300_000;
+const blockedMsMax = 1_000;
+let server: BuiltServer;
+const shop = newShop();
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+afterAll(() => server.stop());
+
+/** Creates an organisation with one student. */
+async function newOrganisation(slug: string): Promise<{ api: Api; student: string }> {
+  const api = apiOf(server.url, await server.createKey(slug, ...everyPermission));
+  const student = randomUUID();
+  await api.upload('shops', [shop]);
+  await api.upload('customers', [{ customer_id: student, user_id: randomUUID(), region: 'GB' }]);
+  return { api, student };
+}
+
+/** Returns the longest time that the process took to answer a request that needs no database. */
+async function longestAnswerMs(until: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  const ended = until.finally(() => {
+    isOver = true;
+  });
+  // The failure is reported below.
+  ended.catch(() => {});
+  let longest = 0;
+  while (!isOver) {
+    const startMs = performance.now();
+    await apiOf(server.url).get('/health/live');
+    longest = Math.max(longest, performance.now() - startMs);
+    await sleep(5);
+  }
+  await ended;
+  return longest;
+}
+
+it(`erasing a student with ${users} user ids blocks the process for less than a second`, {
+  timeout: 200_000,
+}, async () => {
+  const { api, student } = await newOrganisation('visits');
+  await queryDatabase(
+    server.databaseUrl,
+    `insert into interactions (organisation_id, interaction_id, interaction_type, user_id, student_id, item_type, item_id,
+       event_timestamp, event_time)
+     select organisation_id, (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '7'
+         || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
+       'SHARE', 'user-' || n, $1, 'SHOP', $2, '1700000000', now()
+     from organisations cross join generate_series(1, ${users}) n where slug = 'visits'`,
+    [student, shop.shop_id],
+  );
+  const erasing = requestErasure(api, { customer_ids: [student] }).then((id) =>
+    expectSwept(api, id, 120_000),
+  );
+  expect(await longestAnswerMs(erasing)).toBeLessThan(blockedMsMax);
+});
+
+it(`a student with ${reportRows} rows in the report is swept`, { timeout: 200_000 }, async () => {
+  const { api, student } = await newOrganisation('report');
+  await server.run('organisations', 'set-report', 'report', 'on');
+  await queryDatabase(
+    server.databaseUrl,
+    `insert into report_interactions (organisation_id, student_id, item_id, basis, event_time, interaction_id, item_type,
+       is_code, platform, country, recommendation_id, step)
+     select organisation_id, $1, $2, 'recommendation', now() - make_interval(secs => n), gen_random_uuid(), 'SHOP', false,
+       'WEB', 'GB', gen_random_uuid(), 1
+     from organisations cross join generate_series(1, ${reportRows}) n where slug = 'report'`,
+    [student, shop.shop_id],
+  );
+  await expectSwept(api, await requestErasure(api, { customer_ids: [student] }), 120_000);
+  const left = await queryDatabase(
+    server.databaseUrl,
+    'select from report_interactions where student_id = $1 limit 1',
+    [student],
+  );
+  expect(left).toEqual([]);
+});

@@ -1,0 +1,61 @@
+import { collectRecords } from '../../src/access/collect-records.ts';
+import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
+import type { JobKind } from '../../src/jobs/job.ts';
+import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
+import type { Pool } from '../../src/postgres/pool.ts';
+import { settling } from '../../src/rejections/unsettled-batches.ts';
+import { removeOrganisations } from '../../src/removal/remove-organisations.ts';
+import { dropExpiredDays } from '../../src/retention/drop-days.ts';
+import { expireRows } from '../../src/retention/expire-rows.ts';
+import { purgeRejections } from '../../src/retention/purge-rejections.ts';
+import type { Suppressions } from '../../src/suppression/suppressions.ts';
+
+/** Runs the work of all organisations until none is left or all of it waits. */
+async function runAll(pool: Pool, kind: JobKind): Promise<void> {
+  await runJobs(pool, [kind], undefined, 10_000);
+}
+
+export function sweepErasures(pool: Pool, suppressions: Suppressions): Promise<void> {
+  return runAll(pool, erasePeople(suppressions));
+}
+
+/** Takes one step of an organisation's sweep. Returns false if there is nothing to do at the moment. */
+export function sweepStep(pool: Pool, organisationId: string, suppressions: Suppressions): Promise<boolean> {
+  return takeStep(pool, erasePeople(suppressions), organisationId);
+}
+
+export function collectForAll(pool: Pool, suppressions: Suppressions): Promise<void> {
+  return runAll(pool, collectRecords(suppressions));
+}
+
+export function collectPart(
+  pool: Pool,
+  organisationId: string,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  return takeStep(pool, collectRecords(suppressions), organisationId);
+}
+
+export function settleAll(pool: Pool): Promise<void> {
+  return runAll(pool, settling);
+}
+
+/** Deletes what has expired at a time, or by now. Returns 'more' if something is left when the time is up. */
+export async function expireAll(
+  pool: Pool,
+  at: Date | null = null,
+  roundMs = 60_000,
+): Promise<'more' | 'all'> {
+  await dropExpiredDays(pool, undefined, at);
+  return runJobs(pool, [expireRows(at)], undefined, roundMs);
+}
+
+/** Removes organisations that were deleted more than 30 days ago, without pauses, until all of them wait or are gone. */
+export async function removeDeleted(pool: Pool, stopping?: AbortSignal): Promise<void> {
+  const removal = { ...removeOrganisations({ deletedOrganisationsKeptDays: 30 }), pauseFactor: 0 };
+  await runJobs(pool, [removal], stopping, 60_000);
+}
+
+export function purgeAll(pool: Pool, daysKept: number): Promise<void> {
+  return runAll(pool, purgeRejections(daysKept));
+}
