@@ -103,7 +103,8 @@ it('has types that reject a wrong field', async () => {
 });
 
 it('is installed as in the guide, and the command and the library work there', async () => {
-  expect(installed).toBe(version);
+  const commit = readFileSync(join(root, 'client/dist/commit'), 'utf8');
+  expect(installed).toBe(commit === '' ? version : `${version}+${commit}`);
   const key = await server.createKey('installed');
   const env = { ...process.env, INTAKE_URL: server.url, INTAKE_KEY: key };
   writeFileSync(join(project, 'tags.csv'), 'tag_id,name\n5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,vegan\n');

@@ -30,12 +30,18 @@ export async function run(args: string[]): Promise<void> {
   await withPool(async (pool) => {
     const organisation = slug === undefined ? undefined : await organisationNamed(pool, slug);
     const filter = { organisationId: organisation?.organisation_id, actor, action, since, until };
-    if (!json) await writeOut(`${headerOf(['at', 'actor', 'act', 'organisation', 'key id', 'details'])}\n`);
+    const header = json ? [] : [headerOf(['at', 'actor', 'act', 'organisation', 'key id', 'details'])];
     for await (const entries of readAuditLog(pool, filter, countMax))
-      await writeOut(
-        `${entries.map((entry) => (json ? JSON.stringify(entry) : lineOf(entry))).join('\n')}\n`,
-      );
+      await writeLines([
+        ...header.splice(0),
+        ...entries.map(json ? (entry) => JSON.stringify(entry) : lineOf),
+      ]);
+    await writeLines(header);
   });
+}
+
+async function writeLines(lines: readonly string[]): Promise<void> {
+  if (lines.length > 0) await writeOut(`${lines.join('\n')}\n`);
 }
 
 /** With a start, all entries since then are shown. */

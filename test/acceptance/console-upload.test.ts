@@ -217,6 +217,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       await expectUsable('mapped');
       await page.getByRole('button', { name: 'Check the file' }).click();
       await page.getByText('2 rows of 5 can be uploaded, 3 cannot.').waitFor();
+      await page.getByText('The last line, line 6, has no line break at its end.').waitFor();
       await expectUsable('checked, with all problems');
       await page.getByRole('button', { name: /^Region .* 2 rows/ }).click();
       await page.getByRole('button', { name: 'Replace all' }).waitFor();

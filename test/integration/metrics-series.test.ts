@@ -16,7 +16,7 @@ const atOnce = 32;
 
 /** Matches Node and maintenance metrics, which can appear at any time. */
 const comesByItself =
-  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp|intake_quotas|intake_work|intake_lake)/;
+  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp|intake_quotas|intake_work|intake_lake|intake_log_backup)/;
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 

@@ -12,8 +12,9 @@ import { adminOperations } from '../../src/http/admin/operations.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { issueToken, listTokens, revokeToken } from '../../src/operator/admin-tokens.ts';
-import { listAuditEntries } from '../../src/operator/audit-log.ts';
+import { importEntries, listAuditEntries, noteBackup, reserveIds } from '../../src/operator/audit-log.ts';
 import { createPool } from '../../src/postgres/pool.ts';
+import { inTransaction } from '../../src/postgres/transactions.ts';
 import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
 import { firstUuid, uuidFloor } from '../../src/registry/uuid-v7.ts';
@@ -102,6 +103,7 @@ const tiny = [
   'lake_slots',
   'lake_processes',
   'cursor_key',
+  ...['lake_place', 'log_backups'],
   'admin_tokens',
   'processes',
   'chore_runs',
@@ -251,6 +253,10 @@ async function useEverything(): Promise<void> {
     );
     const ofOne = { organisationId: rows[0]?.organisation_id, since: new Date(0) };
     for (const filter of [{}, ofOne]) await listAuditEntries(pool, filter, 10);
+    const entries = await listAuditEntries(pool, {}, 1_000);
+    await reserveIds(pool, entries);
+    await inTransaction(pool, (client) => importEntries(client, entries));
+    await noteBackup(pool, new Date());
   } finally {
     await Promise.all([pool.end(), serving.end()]);
     await service.stop();

@@ -17,10 +17,10 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
   const shop = newShop();
   await api.upload('shops', [shop]);
   for (const mode of ['anonymise', 'delete']) {
-    const { customer_id, user_id } = await newPerson(api, shop.shop_id, owner);
+    const { customer_id, user_id, other } = await newPerson(api, shop.shop_id, owner);
     const sent = { customer_ids: [customer_id], user_ids: [user_id], mode };
     await indexPartitions(pool);
-    await accessEverybody(api, pool, owner, { customer_ids: [customer_id] });
+    await accessEverybody(api, pool, owner, { customer_ids: [customer_id, other] });
     expect((await api.post('/v1/erasures?dry_run=true', sent)).body).toMatchObject({ complete: true });
     const { status, body } = await api.post('/v1/erasures', sent);
     expect(status).toBe(202);
@@ -139,5 +139,5 @@ async function newPerson(api: Api, shop_id: string, owner: pg.Client) {
      from interactions where student_id in ($1, $2)`,
     [customer_id, other],
   );
-  return { customer_id, user_id };
+  return { customer_id, user_id, other };
 }

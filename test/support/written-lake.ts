@@ -11,6 +11,7 @@ import { countWaitingRows } from '../../src/lake/lake-progress.ts';
 import { LakeSlots } from '../../src/lake/lake-slots.ts';
 import { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { lakeLimits } from '../../src/lake/limits.ts';
+import { emptyPlace, LakePlace } from '../../src/lake/store/lake-place.ts';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
@@ -211,6 +212,9 @@ export async function writeLakeOnce(
   }
   expect(await lake.files(organisationId)).toEqual([]);
   expect(failures).toEqual([]);
+  const elsewhere = pathToFileURL(join(lake.folder, 'elsewhere')).href;
+  await new LakePlace(pool, lake.store, lake.url).claim();
+  await new LakePlace(pool, openStore(elsewhere), elsewhere).takeOver(emptyPlace);
   await slots.release();
   await lake.close();
 }

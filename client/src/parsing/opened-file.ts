@@ -27,6 +27,8 @@ export interface FileFailure {
 export interface FileChunk {
   readonly records: readonly FileRecord[];
   readonly failures: readonly FileFailure[];
+  /** The file's last line if it has no line break, so that its last value may be cut off. Google Sheets writes such files. */
+  readonly openLine?: number | undefined;
 }
 
 /** A spreadsheet or Parquet file. */

@@ -50,6 +50,7 @@ describe('a CSV file', () => {
   it.each([
     ['shops.csv', `shop_id,name,region\n${ids.shop},Corner Bakery,GB\n`, `${ids.shop},Corner Bakery,G`],
     ['shops.csv', `shop_id,name,region\n${ids.shop},Corner Bakery,GB\n`, `${ids.shop},"Corner`],
+    ['shops.csv', `shop_id,name,region\n${ids.shop},Corner Bakery,GB\n`, `${ids.shop},Corner`],
     ['shops.ndjson', `${JSON.stringify(bakery)}\n`, JSON.stringify(bakery).slice(0, -1)],
   ])('%s whose last line is cut off is refused after the line before', async (name, complete, last) => {
     const file = await openFile(makeFile(name, complete + last), {});

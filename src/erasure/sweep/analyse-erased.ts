@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import { personalTables } from '../../people/personal-tables.ts';
+import { selectCluster } from '../../postgres/cluster/extension.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { runLong } from '../../postgres/time-partitions.ts';
 
@@ -49,7 +50,8 @@ export const analyseFunction = `
 /**
  * Replaces the planner's statistics of the next of these tables and their partitions, in order of name, so that they forget
  * the people who were erased. `interactions` is the range of ids that were changed, and only their partitions are
- * analysed. Returns the name, or null if none is left.
+ * analysed. Tables and partitions that were never analysed have no statistics, such as the partitions of coming days. On a
+ * cluster, the coordinator does not know which shards were. Returns the name, or null if none is left.
  */
 export async function analyseNext(
   pool: Pool,
@@ -65,6 +67,7 @@ export async function analyseNext(
      join pg_class c on c.oid = p.oid or c.oid = i.inhrelid
      left join interaction_partitions d on d.name = c.relname
      where c.relname > $4 and (d.name is null or (d.first_id <= $3 and d.end_id > $2))
+       and (c.reltuples >= 0 or exists (${selectCluster}))
      group by c.relname order by c.relname limit 1`,
     [changed, interactions.first, interactions.last, after ?? ''],
   );

@@ -4,6 +4,8 @@ export interface CsvRow {
   readonly cells: readonly string[];
   /** Why the row cannot be parsed. In that case `cells` contains the line split at every separator. */
   readonly malformed: string | undefined;
+  /** Whether the file ends in the row's last cell, without a line break or a closing quote. The cell may be cut off. */
+  readonly isOpen: boolean;
 }
 
 /** The maximum length of a row. A record has at most 64 KiB of JSON, so a longer row means that a quote was never closed. */
@@ -18,7 +20,7 @@ export const replacement = '\ufffd';
 export const notUtf8 =
   'has characters that are not UTF-8; save the file as UTF-8, or specify its encoding with --encoding';
 
-/** The code and message of a last line without a line break, whose last value may not be complete. */
+/** The code and message of a last line without a line break that is, or may be, incomplete. */
 export const cutOff = 'cut_off';
 export const lastLineCutOff =
   'has no line break at its end, so the file may be cut off here; export it again, or add a line break if the line is complete';
@@ -65,8 +67,7 @@ export class CsvParser {
       if (quote < 0 || quote >= end) {
         const cells = this.#split(all, from, end);
         const isOpen = newline < 0 && this.#width > 0;
-        if (cells !== undefined)
-          rows.push({ line: this.#line, cells, malformed: isOpen ? lastLineCutOff : this.#complain(cells) });
+        if (cells !== undefined) rows.push(this.#rowOf(cells, isOpen));
         this.#line++;
         from = end + 1;
         continue;
@@ -81,7 +82,8 @@ export class CsvParser {
 
   #beginLongLine(all: string, from: number, rows: CsvRow[]): number {
     const malformed = `is longer than ${rowCharactersMax} characters; check that the file is a CSV file with one row per line`;
-    rows.push({ line: this.#line, cells: [all.slice(from, from + rowCharactersMax)], malformed });
+    const cells = [all.slice(from, from + rowCharactersMax)];
+    rows.push({ line: this.#line, cells, malformed, isOpen: false });
     this.#isInLongLine = true;
     return all.length;
   }
@@ -97,6 +99,11 @@ export class CsvParser {
   #split(all: string, from: number, end: number): string[] | undefined {
     const to = all.charCodeAt(end - 1) === 0x0d && end > from ? end - 1 : end;
     return to === from ? undefined : all.slice(from, to).split(this.#separator);
+  }
+
+  #rowOf(cells: string[], isOpen: boolean): CsvRow {
+    const problem = this.#complain(cells);
+    return { line: this.#line, cells, malformed: isOpen && problem ? lastLineCutOff : problem, isOpen };
   }
 
   /**
@@ -143,9 +150,10 @@ export class CsvParser {
     }
     // A closing quote shows that the last value is complete.
     const isOpen = end === all.length && this.#width > 0 && all.charCodeAt(at - 1) !== 0x22;
-    const malformed = isOpen ? lastLineCutOff : this.#complain(cells);
-    if (malformed !== undefined && end !== lineEnd) return this.#fail(neverClosed, all, from, lineEnd, rows);
-    rows.push({ line: this.#line, cells, malformed });
+    const row = this.#rowOf(cells, isOpen);
+    if (row.malformed !== undefined && end !== lineEnd)
+      return this.#fail(neverClosed, all, from, lineEnd, rows);
+    rows.push(row);
     this.#line += 1 + (end === lineEnd ? 0 : newlinesIn(all, from, end));
     return end + 1;
   }
@@ -155,7 +163,7 @@ export class CsvParser {
    * after it.
    */
   #fail(malformed: string, all: string, from: number, lineEnd: number, rows: CsvRow[]): number {
-    rows.push({ line: this.#line, cells: this.#split(all, from, lineEnd) ?? [], malformed });
+    rows.push({ line: this.#line, cells: this.#split(all, from, lineEnd) ?? [], malformed, isOpen: false });
     this.#line++;
     return lineEnd + 1;
   }

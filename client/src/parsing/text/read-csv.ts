@@ -92,7 +92,8 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
     else if (problems !== undefined) failures.push({ line, cells, record, problems });
     else records.push({ record, line, cells });
   }
-  return { records, failures };
+  const last = rows.at(-1);
+  return { records, failures, openLine: last?.isOpen ? last.line : undefined };
 }
 
 function badCell(header: readonly string[], cells: readonly string[]): Problem {

@@ -85,7 +85,7 @@ function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: Progr
 }
 
 function Outcome({ state, place }: { readonly state: UploadState; readonly place: string }) {
-  const { finished, counts, failed, hasUploaded, repeatedIds, firstRepeated } = state;
+  const { finished, counts, failed, hasUploaded, repeatedIds, firstRepeated, openLine } = state;
   return (
     <>
       {finished?.step === 'check' && (
@@ -132,6 +132,13 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
           {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first of them in{' '}
           {place} {firstRepeated}. The last row with an id replaces the others; check that the right column is
           the id.
+        </p>
+      )}
+      {!hasUploaded && openLine !== undefined && (
+        <p className="notice">
+          The last line, line {openLine}, has no line break at its end. Google Sheets writes such files, but a
+          file that was cut off looks the same: check that it is the last line of your data, and that its last
+          value is complete.
         </p>
       )}
     </>

@@ -44,6 +44,8 @@ export interface UploadState {
   /** The number of rows with the same id as an earlier row, found by the check. */
   readonly repeatedIds: number;
   readonly firstRepeated: number | undefined;
+  /** The last line if it has no line break. */
+  readonly openLine: number | undefined;
   /** The total counts across all uploads of this file. */
   readonly counts: Counts;
   readonly hasUploaded: boolean;
@@ -62,6 +64,7 @@ const initial: UploadState = {
   corrected: 0,
   repeatedIds: 0,
   firstRepeated: undefined,
+  openLine: undefined,
   counts: noCounts,
   hasUploaded: false,
   canContinue: false,
@@ -115,9 +118,9 @@ export class FileUpload {
           const { rows, share } = answered;
           this.#show({ progress: { step: 'check', rows, share } });
         } else if (answered.is === 'checked') {
-          const { rows, failed, repeatedIds, firstRepeated } = answered;
+          const { rows, failed, repeatedIds, firstRepeated, openLine } = answered;
           const finished = { step: 'check', rows, failed: failed.count } as const;
-          this.#show({ failed: FailedRows.from(failed), repeatedIds, firstRepeated, finished });
+          this.#show({ failed: FailedRows.from(failed), repeatedIds, firstRepeated, openLine, finished });
         }
       }
     });

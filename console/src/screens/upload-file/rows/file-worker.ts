@@ -23,6 +23,7 @@ export type Asked =
 
 export interface ReadRows {
   readonly rows: readonly Row[];
+  readonly openLine: number | undefined;
   /** How much of the file has been read, from 0 to 1. */
   readonly share: number;
 }
@@ -37,6 +38,8 @@ export interface Checked {
   /** The number of rows with the same id as an earlier row. */
   readonly repeatedIds: number;
   readonly firstRepeated: number | undefined;
+  /** The last line if it has no line break. */
+  readonly openLine: number | undefined;
 }
 
 /** Errors are sent as strings, because class instances do not survive the transfer. */
@@ -88,8 +91,10 @@ async function check(reading: Reading): Promise<Checked> {
   const ids = new IdSet();
   let [rows, compared, repeatedIds] = [0, 0, 0];
   let firstRepeated: number | undefined;
+  let openLine: number | undefined;
   let shownAtMs = performance.now();
-  for await (const { rows: chunk, share } of readRows(reading, 0)) {
+  for await (const { rows: chunk, share, openLine: open } of readRows(reading, 0)) {
+    openLine = open;
     for (const row of chunk) {
       rows++;
       if (row.problems.length > 0) failed.add(row);
@@ -104,7 +109,7 @@ async function check(reading: Reading): Promise<Checked> {
     shownAtMs = performance.now();
     send({ is: 'progress', rows, share });
   }
-  return { rows, failed: failed.snapshot(), repeatedIds, firstRepeated };
+  return { rows, failed: failed.snapshot(), repeatedIds, firstRepeated, openLine };
 }
 
 /** Reads the file's rows after the first `skip`, with corrections applied. */
@@ -115,13 +120,13 @@ async function* readRows(
   const { file } = described;
   const checker = new RowChecker(described, settings);
   const opened = await openBlob(file, settings.type, { ...settings, skipRecords: skip });
-  for await (const { records, failures } of opened.chunks()) {
+  for await (const { records, failures, openLine } of opened.chunks()) {
     const rows = [
       ...records.map((record) => corrections.get(record.line) ?? checker.ofRecord(record)),
       ...failures.map((failure) => corrections.get(failure.line) ?? checker.ofFailure(failure)),
     ];
     // Restore the file order, because a later record with the same id replaces an earlier one.
     if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
-    yield { rows, share: opened.bytesRead() / file.size };
+    yield { rows, openLine, share: opened.bytesRead() / file.size };
   }
 }
