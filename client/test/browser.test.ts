@@ -187,7 +187,8 @@ describe.skipIf(!existsSync(executablePath))(
         return found;
       };
       await expect.poll(count, { timeout: 60_000 }).toBe(21);
-      expect(preflights()).toBeLessThanOrEqual(3);
+      // The browser keeps the permission of a preflight, but requests that start at the same time may each have one.
+      expect(preflights()).toBeLessThanOrEqual(4);
       await page.close();
     });
 
