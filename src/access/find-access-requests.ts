@@ -51,7 +51,7 @@ export function shownAccessRequest({
 }
 
 export async function findAccessRequest(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   id: string,
 ): Promise<AccessRequest | undefined> {

@@ -7,6 +7,7 @@ import type { Suppressions } from '../suppression/suppressions.ts';
 import {
   type AccessRequest,
   accessRequestColumns,
+  findAccessRequest,
   type StoredAccessRequest,
   shownAccessRequest,
 } from './find-access-requests.ts';
@@ -44,11 +45,13 @@ export function requestAccess(
         name: 'add access request',
         text: `
           insert into access_requests (organisation_id, access_request_id, key_id, people)
-          select organisation_id, $2, $3, $4 from tenants where organisation_id = $1
-          returning ${accessRequestColumns}`,
+          select organisation_id, $2, $3, $4 from tenants where organisation_id = $1`,
         values: [organisationId, id, keyId, customerIds.length + userIds.length],
       };
-      const request = shownAccessRequest(await queryRow<StoredAccessRequest>(client, statement));
+      await queryRows(client, statement, 1);
+      // A cluster does not format times in `returning`.
+      const request = await findAccessRequest(client, organisationId, id);
+      if (!request) throw new Error('the access request that was just added is missing');
       await addIds(client, organisationId, id, unerased);
       return request;
     }),

@@ -48,7 +48,7 @@ export function withTime(stored: StoredErasure): Erasure {
 }
 
 export async function findErasure(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   erasureId: string,
 ): Promise<Erasure | undefined> {

@@ -5,13 +5,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRow, retryConflicts } from '../postgres/transactions.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
 import { addIds, hashSlowly, nextVersion } from './add-ids.ts';
-import {
-  type Erasure,
-  type ErasureMode,
-  erasureColumns,
-  type StoredErasure,
-  withTime,
-} from './find-erasures.ts';
+import { type Erasure, type ErasureMode, findErasure } from './find-erasures.ts';
 import { waitForVersions } from './wait-for-versions.ts';
 
 export interface ErasureRequest {
@@ -66,11 +60,11 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
         'customers were changed while their ids were hashed',
       );
       await refuseTooMany(client, organisationId, ids.size);
-      const statement = {
+      await client.query({
         name: 'add erasure',
         text: `
           insert into erasures (organisation_id, erasure_id, mode, key_id, people, known)
-          values ($1, $2, $3, $4, $5, $6) returning ${erasureColumns}`,
+          values ($1, $2, $3, $4, $5, $6)`,
         values: [
           organisationId,
           erasureId,
@@ -79,8 +73,10 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
           customerIds.length + userIds.length,
           customers.length,
         ],
-      };
-      const erasure = withTime(await queryRow<StoredErasure>(client, statement));
+      });
+      // A cluster does not format times in `returning`.
+      const erasure = await findErasure(client, organisationId, erasureId);
+      if (!erasure) throw new Error('the erasure that was just added is missing');
       await addIds(client, organisationId, version, hashed);
       const known = new Set(customers.map(({ customer_id }) => customer_id));
       return { erasure, unknown: customerIds.filter((id) => !known.has(id)) };
