@@ -24,12 +24,12 @@ export default defineConfig({
     setupFiles: process.env.CITUS_URL ? ['test/support/drop-databases.ts'] : [],
     // The timeouts are generous, because a machine may be slowed down or paused for seconds. They cost nothing if all goes
     // well.
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
-    teardownTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    teardownTimeout: 120_000,
     // Concurrent tests spend more time waiting than computing.
     maxConcurrency: 10,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 60_000 } },
     reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
     outputFile: { json: resultsFile },
     // A test file lists its tags in its first lines, for example `// @module-tag full`.

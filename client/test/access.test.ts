@@ -4,13 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { Intake } from '../src/index.ts';
 import { startHostileServer } from './support/hostile-server.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let server: BuiltServer;
 let intake: Intake;

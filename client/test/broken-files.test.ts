@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
@@ -24,7 +24,6 @@ beforeAll(async () => {
 });
 
 // The command takes a second to start on a small machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 let made = 0;
 beforeEach(async () => {

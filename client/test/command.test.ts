@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 // The command takes a second to start on a small machine, and a test starts it up to sixteen times.
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 let made = 0;
 beforeEach(async () => {

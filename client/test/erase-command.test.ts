@@ -18,7 +18,7 @@ import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { feedIntake, mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 // The command takes a second to start on a small machine, and one test waits for a minute.
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 let server: BuiltServer;
 let intake: Intake;

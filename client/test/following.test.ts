@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTag } from '../../test/support/new-records.ts';
 import { addInteractions } from '../../test/support/old-interactions.ts';
@@ -14,8 +14,6 @@ import { limits } from '../src/limits.ts';
 import { type Place, startIntake } from './support/run-intake.ts';
 
 /** This file tests the change feed and the report, with the library and with the command. */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let server: SharedServer;
 beforeAll(async () => {

@@ -13,7 +13,7 @@ import { type Ended, type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests what a broken or malicious server can do to the library and the command. */
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 const key = 'intake_0123456789abcdef_secret';
 let cwd: string;

@@ -19,7 +19,7 @@ import { type Place, runIntake, startIntake } from './support/run-intake.ts';
  * This file tests uploading interactions from files. Interactions have no ids, so sending them twice would store them twice.
  */
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 let server: SharedServer;
 let key: string;

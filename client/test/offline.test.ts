@@ -9,7 +9,7 @@ import { type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests typical user errors that are found before the service is reached. */
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 let place: Place;
 

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { MadeLake } from '../../test/support/made-lake.ts';
 import { many } from '../../test/support/new-records.ts';
@@ -30,8 +30,6 @@ import { type Place, runIntake, startIntake } from './support/run-intake.ts';
  * This file tests pulling a lake into a folder. The files contain random bytes, because another test checks what programs
  * read from a copy.
  */
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const store = lakeFolder();
 let server: BuiltServer;

@@ -12,7 +12,7 @@ const interactions = Number(process.env.INTERACTIONS ?? 20_000);
 const kills = 5;
 
 it(`${interactions} interactions, recorded at once, are each stored once although the service is killed ${kills} times`, {
-  timeout: 600_000,
+  timeout: 1_200_000,
 }, async () => {
   const env = { DATABASE_URL: await createTestDatabase(), PORT: String(await freePort()) };
   let server: BuiltServer = await startBuiltServer(env);

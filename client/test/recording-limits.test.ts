@@ -10,7 +10,7 @@ import { Intake, type Interaction } from '../src/index.ts';
 import { runIntake } from './support/run-intake.ts';
 
 it('batches are split for a service that accepts fewer interactions at once or per second, which is reported once', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const server = await startBuiltServer({
     RECORDS_PER_REQUEST_MAX: '60',

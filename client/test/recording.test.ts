@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction, type NewInteraction } from '../src/index.ts';
@@ -7,8 +7,6 @@ import { limits } from '../src/limits.ts';
 import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 
 /** This file tests which interactions `record()` sends together, and the outcome of each interaction. */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let server: SharedServer;
 let key: string;

@@ -11,14 +11,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { chromium } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** The number of interactions, which is too large for one request. */
 const count = 1_500;

@@ -20,7 +20,7 @@ function sampleOf(path: string, label: string): string {
 }
 
 it('the examples of every upload in the API reference, pasted, store the record they show', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const server = await sharedServer();
   const folder = mkdtempSync(join(tmpdir(), 'intake-samples-'));

@@ -19,7 +19,7 @@ import { mainFile, type Place, runIntake, startIntake } from './support/run-inta
 
 /** This file tests runs of `intake upload` that overlap, are killed at a bad moment, or cannot print their result. */
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 let server: SharedServer;
 let organisation: string;

@@ -57,7 +57,7 @@ it('the commands of the guide, pasted one after the other, print what it shows',
   for (const [at, { text, answer }] of commands.entries()) {
     if (answer?.kind === 'text') expect(printed[at], text).toBe(answer.text);
   }
-}, 300_000);
+}, 600_000);
 
 /** Runs the first program on a documentation page and returns its output. */
 async function runProgram(page: string): Promise<string> {

@@ -29,7 +29,7 @@ async function newOrganisation() {
   return { slug: server.slugOf(name), api, user };
 }
 
-it('copies for access requests count against the quota', { timeout: 180_000 }, async () => {
+it('copies for access requests count against the quota', { timeout: 360_000 }, async () => {
   const { slug, api, user } = await newOrganisation();
   await queryDatabase(
     server.databaseUrl,

@@ -27,7 +27,7 @@ interface Batch {
 }
 
 it('3,000 transactions uploaded before their shops are fixed by uploading the shops and one replay', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('acme'));
   const transactions = newTransactions(3_000);
@@ -94,7 +94,7 @@ async function addRejections(slug: string, count: number): Promise<void> {
 }
 
 it('with more than 50,000, a replay processes that many, reports how many remain, and the next continues from there', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('more'));
   const late = newShop();

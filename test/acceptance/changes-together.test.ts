@@ -43,7 +43,7 @@ async function readUntil(key: string, after: string, lastId: string, pauseMs: nu
 }
 
 it('streams that start at any time, from any cursor and at any pace get the same changes, and no record goes back', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const key = await server.createKey('acme');
   const api = apiOf(server.url, key);

@@ -54,7 +54,7 @@ it('34: the same keys from several clients at two processes: each is stored once
   expect((await overviewOf(apis[0])).interactions?.records).toBe(users.length);
 });
 
-it('34: a key that another transaction holds delays nobody else', { timeout: 60_000 }, async () => {
+it('34: a key that another transaction holds delays nobody else', { timeout: 300_000 }, async () => {
   const [api] = await newOrganisation('waiting');
   const [neighbour] = await newOrganisation('neighbour');
   const [organisation] = await queryDatabase<{ organisation_id: string }>(

@@ -44,7 +44,7 @@ beforeAll(async () => {
   await record(2);
   await untilInLake(api, 5);
   organisationId = await idOf('acme');
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await lake?.stop();
   await server?.stop();

@@ -217,7 +217,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await read('acme')).toMatchObject({ interactions_kept_days: null, receipts_kept_days: 30 });
     });
 
-    it('sets quotas, shows their usage, and warns from 80 % on', { timeout: 300_000 }, async () => {
+    it('sets quotas, shows their usage, and warns from 80 % on', { timeout: 600_000 }, async () => {
       const api = await apiOfNew('full');
       expect(
         (

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 // The server rolls up counts every ten seconds, so both tests wait at the same time. Each has its own organisation.
-describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 }, () => {
+describe('after the counts are rolled up', { concurrent: true, timeout: 360_000 }, () => {
   async function newOwn(expect: ExpectStatic) {
     const slug = `own-${randomUUID().slice(0, 8)}`;
     const pending = async () => {

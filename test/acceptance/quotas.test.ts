@@ -23,7 +23,7 @@ const tags = (count: number) => many(count, () => newTag());
 const dryRun = (api: Api) => api.post('/v1/data/tags?dry_run=true', { records: tags(1) });
 
 it('is enforced by all processes, shown to the operator, reported to clients, and ends when it is raised', {
-  timeout: 400_000,
+  timeout: 800_000,
 }, async () => {
   const other = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
   try {

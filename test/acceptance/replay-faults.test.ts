@@ -103,7 +103,7 @@ it('two replays of the same rejections store each once, and both end', async () 
 });
 
 it('a replay concurrent with uploads of the same records never ends in 500', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const shops = many(10, () => newShop());
   const transactions = shops.flatMap(({ shop_id }) => many(100, () => newTransaction(shop_id)));

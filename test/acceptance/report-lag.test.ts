@@ -29,7 +29,7 @@ async function touches(): Promise<number> {
 }
 
 it('the report on recommendations is counted within a minute, while interactions arrive', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const shop = newShop();
   expect((await api.upload('shops', [shop])).status).toBe(200);

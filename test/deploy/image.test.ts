@@ -197,5 +197,5 @@ describe.skipIf(!containersArePossible)('the image', () => {
     // The exit code would be 137 if podman had killed the process after 30 seconds, the limit in docs/operating/setup.md.
     await podman('stop', '--time', '30', container);
     expect(await inspect('{{.State.ExitCode}} {{.HostConfig.ReadonlyRootfs}}')).toBe('0 true');
-  }, 240_000);
+  }, 480_000);
 });

@@ -41,7 +41,7 @@ beforeAll(async () => {
   const { port } = registry.address() as AddressInfo;
   const from = ['--registry', `http://127.0.0.1:${port}`];
   await run('npm', ['install', ...installFlags, ...from, 'intake-server'], { cwd: app });
-}, 600_000);
+}, 1_200_000);
 
 afterAll(() => {
   registry.close();
@@ -164,7 +164,7 @@ it('serves on an existing PostgreSQL, and does not include one', async () => {
   for (const path of ['/docs/', '/docs/scalar.js', '/openapi.json'])
     expect((await fetch(url + path)).status).toBe(200);
   await stop(server);
-}, 240_000);
+}, 480_000);
 
 it('dev explains how to install its PostgreSQL, and then keeps its data in the current folder', async () => {
   const refused = await run('npx', ['intake-server', 'dev'], { cwd: app }).catch((error) => error.stderr);
@@ -178,7 +178,7 @@ it('dev explains how to install its PostgreSQL, and then keeps its data in the c
   await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
   await stop(server);
   expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
-}, 240_000);
+}, 480_000);
 
 it('lake and serve say what to install if the package of DuckDB for this platform was left out', async () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://localhost/intake', LAKE_URL: 'file:///nowhere' };

@@ -61,7 +61,7 @@ describe.skipIf(!standbyIsInstalled)('an analyst', () => {
     expect((await api.upload('tags', [newTag()])).status).toBe(200);
     const [row] = await queryDatabase<{ id: string }>(url, 'select organisation_id as id from organisations');
     takeLock = `select pg_advisory_lock(hashtextextended('batches ${row?.id} tags', 0))`;
-  }, 120_000);
+  }, 300_000);
 
   it('on the primary can hold uploads up', async () => {
     const anna = await connectTo(primary);

@@ -53,7 +53,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
   afterAll(() => server.stop());
 
   it('that lacks a worker streams the changes of the other as fast as before, and reports the detour once', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const [away, healthy] = organisations as [(typeof organisations)[0], (typeof organisations)[0]];
     const leaving = new AbortController();
@@ -98,7 +98,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
   });
 
   it('whose coordinator dies ends a move with a sentence, and the move can be run again', {
-    timeout: 240_000,
+    timeout: 480_000,
   }, async () => {
     const [{ slug }] = organisations as [(typeof organisations)[0]];
     const target = new URL(nodes[2] as string).host;

@@ -189,7 +189,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
     }
   });
 
-  it('has everything that was acknowledged, once', { timeout: 600_000 }, async () => {
+  it('has everything that was acknowledged, once', { timeout: 1_200_000 }, async () => {
     isStopping = true;
     await Promise.all(working);
     for (const { slug, api, names, interactionIds, uploads, refusals, slowestMs } of all) {

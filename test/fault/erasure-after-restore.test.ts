@@ -59,7 +59,7 @@ async function expectAllSwept(admin: pg.Client): Promise<void> {
 }
 
 it('people who are only in rejections, receipts, keys and access requests are erased again', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const databaseUrl = await createTestDatabase();
   const first = await start(databaseUrl);
@@ -89,7 +89,7 @@ it('people who are only in rejections, receipts, keys and access requests are er
   expect(Object.keys(left).filter((table) => table !== 'changes')).toEqual([]);
 });
 
-it('an erasure that had been lifted is swept and lifted again', { timeout: 240_000 }, async () => {
+it('an erasure that had been lifted is swept and lifted again', { timeout: 480_000 }, async () => {
   const databaseUrl = await createTestDatabase();
   const person = newCustomer();
   const first = await start(databaseUrl);
@@ -110,7 +110,7 @@ it('an erasure that had been lifted is swept and lifted again', { timeout: 240_0
 });
 
 it('a second restore keeps the acts and erasures from before and after the first one', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const databaseUrl = await createTestDatabase();
   const [early, late] = [newCustomer(), newCustomer()];

@@ -105,7 +105,7 @@ const erase = async (name: string, people: readonly Customer[]): Promise<string>
 const erasureOf = async (name: string, id: string) => (await api(name).get(`/v1/erasures/${id}`)).body;
 
 it('with a new key in only one process, nobody is stored again and nothing is reported as done', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const people = await newPeople('one', 20);
   await restartLake(oldKey);
@@ -146,7 +146,7 @@ it('with a new key in only one process, nobody is stored again and nothing is re
 });
 
 it('if the new key is first appended everywhere and then moved to the front, nobody notices', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const newest = 'the newest key of 32 characters or more';
   await servers.get('two')?.stop();

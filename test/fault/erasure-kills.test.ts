@@ -64,7 +64,7 @@ async function killWhileSweeping(): Promise<boolean> {
   return (await progress()).state !== 'swept';
 }
 
-it('finishes, does nothing twice and leaves nothing', { timeout: 300_000 }, async () => {
+it('finishes, does nothing twice and leaves nothing', { timeout: 600_000 }, async () => {
   const first = await start();
   const api = apiOf(
     first.url,

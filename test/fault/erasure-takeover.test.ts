@@ -34,7 +34,7 @@ async function held(hold: Hold): Promise<void> {
 }
 
 it('an erasure that is requested while the leader stalls and another takes over is swept completely', {
-  timeout: 180_000,
+  timeout: 360_000,
 }, async () => {
   const databaseUrl = await createTestDatabase();
   const admin = new pg.Client({ connectionString: databaseUrl });

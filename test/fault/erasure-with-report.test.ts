@@ -64,7 +64,7 @@ async function start(...patterns: RegExp[]) {
 
 const patient = { timeout: 60_000, interval: 250 };
 
-it('an erasure ends although the report counts its changes half-way', { timeout: 240_000 }, async () => {
+it('an erasure ends although the report counts its changes half-way', { timeout: 480_000 }, async () => {
   // This statement is between clearing the interactions and erasing from the report.
   const { admin, api, person, holds, counted, left } = await start(/interaction_idempotency_keys/);
   const [hold] = holds as [Hold];
@@ -88,7 +88,7 @@ it('an erasure ends although the report counts its changes half-way', { timeout:
   await erasePeople(api, { customer_ids: [randomUUID()] });
 });
 
-it('the report does not write an erased student back', { timeout: 240_000 }, async () => {
+it('the report does not write an erased student back', { timeout: 480_000 }, async () => {
   const { api, person, holds, counted, left, visits } = await start(
     /left join report_progress/,
     /erase_from_interactions/,

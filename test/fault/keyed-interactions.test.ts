@@ -94,7 +94,7 @@ async function killOnce(names: readonly string[]): Promise<void> {
 }
 
 it(`34: after ${kills} kills, with the same keys at two processes, each key is stored, counted and logged once`, {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const all: string[] = [];
   for (const kill of many(kills, (at) => at)) {

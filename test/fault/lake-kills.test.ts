@@ -75,7 +75,7 @@ async function startLake(): Promise<{ process: ChildProcess; log: string[] }> {
 }
 
 it('the lake equals the database in the end, with nothing lost and nothing twice', {
-  timeout: 600_000,
+  timeout: 1_200_000,
 }, async () => {
   let isOver = false;
   let sent = 0;

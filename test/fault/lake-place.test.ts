@@ -25,7 +25,7 @@ import { lakeFolder, startLakeProcess, untilInLake } from '../support/running-la
 
 /** The files of the lakes belong to one database. Every other database, and a wrong place, is refused by name. */
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 480_000 });
 
 const programs = '/usr/lib/postgresql/15/bin';
 const isInstalled = existsSync(join(programs, 'pg_dump'));

@@ -9,7 +9,7 @@ import { countWaiting, queryDatabase } from '../support/query-database.ts';
 const patient = { timeout: 60_000, interval: 250 };
 
 it('the lease is renewed while all chores wait for locks, and PostgreSQL is not reported as unavailable', {
-  timeout: 180_000,
+  timeout: 360_000,
 }, async () => {
   const databaseUrl = await createTestDatabase();
   const blocker = new pg.Client({ connectionString: databaseUrl });

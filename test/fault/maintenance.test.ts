@@ -108,7 +108,7 @@ async function untilNothingIsDone(): Promise<void> {
 }
 
 it('2,000 organisations and three processes take as many statements as one organisation', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   await msUntilElected(0);
   await queryDatabase(
@@ -193,7 +193,7 @@ it(`killed (${kills}x), another takes over within 30 seconds, and every count is
 });
 
 it('a stopping one hands over without waiting for its lease to expire', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   await expectInTime(async () => {
     await startMissing();

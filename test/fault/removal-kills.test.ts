@@ -69,7 +69,7 @@ async function removeRest(): Promise<void> {
   await pool.end();
 }
 
-it('finishes, counts nothing twice and leaves nothing', { timeout: 300_000 }, async () => {
+it('finishes, counts nothing twice and leaves nothing', { timeout: 600_000 }, async () => {
   const first = await start();
   const shop = newShop();
   for (const slug of ['acme', 'other']) {

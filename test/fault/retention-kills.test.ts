@@ -63,7 +63,7 @@ async function killWhileDeleting(): Promise<boolean> {
 }
 
 it('deletes everything that has expired and nothing else, and counts and the feed agree', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const first = await start();
   const key = await first.createKey('acme');

@@ -67,7 +67,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   const expectApart = () => expectLeft(windowMax - 10);
 
   it('are counted by each process when Redis is killed, with a line in the log, and together once it is back', {
-    timeout: 240_000,
+    timeout: 480_000,
   }, async () => {
     await expectShared();
     await redis.kill();
@@ -81,7 +81,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   });
 
   it('are shared for each address that uses a browser key, and counted by each process while Redis is unavailable', {
-    timeout: 240_000,
+    timeout: 480_000,
   }, async () => {
     const origin = 'https://shop.example';
     const issue = ['keys', 'issue', '--organisation', 'acme', '--json', '--browser', '--origin', origin];
@@ -103,7 +103,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   });
 
   it('are counted by each process while Redis is frozen, and together once it continues', {
-    timeout: 240_000,
+    timeout: 480_000,
   }, async () => {
     await expectShared();
     redis.freeze();

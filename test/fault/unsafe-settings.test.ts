@@ -39,7 +39,7 @@ async function refusal(url: string): Promise<string> {
 }
 
 // A pooler's sessions keep their settings until it opens new ones.
-describe.skipIf(inject('poolerPort') !== null)('a running process', { timeout: 120_000 }, () => {
+describe.skipIf(inject('poolerPort') !== null)('a running process', { timeout: 300_000 }, () => {
   let server: BuiltServer;
   let name: string;
   beforeAll(async () => {
@@ -101,7 +101,7 @@ it.skipIf(inject('poolerPort') !== null)(
   },
 );
 
-describe('a server without fsync', { timeout: 120_000 }, () => {
+describe('a server without fsync', { timeout: 300_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-unsafe-'));
   chmodSync(folder, 0o755);
   const off = { fsync: 'off', full_page_writes: 'off' };

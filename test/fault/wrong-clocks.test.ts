@@ -22,7 +22,7 @@ const differs = (isAhead: boolean) =>
     `clock of this process is 77\\d{4} seconds ${isAhead ? 'ahead of' : 'behind'} the clock of the database`,
   );
 
-describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeout: 180_000 }, () => {
+describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeout: 360_000 }, () => {
   let right: BuiltServer;
   let key: string;
   const clocks = { ahead: new FakeClock(9), behind: new FakeClock(-9), later: new FakeClock(0) };
@@ -48,7 +48,7 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
     key = await right.createKey('acme', ...everyPermission);
     await start('ahead');
     await start('behind');
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     for (const server of [...wrong.values(), right]) await server.stop();
   });

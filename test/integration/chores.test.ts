@@ -132,7 +132,7 @@ it('old rejections are removed in parts, and the next process finishes it', asyn
   expect(await old()).toHaveLength(0);
 });
 
-it('work of more organisations than fit into a round continues at once', { timeout: 60_000 }, async () => {
+it('work of more organisations than fit into a round continues at once', { timeout: 300_000 }, async () => {
   const organisationIds = many(jobLimits.jobsPerRound + 1, () => randomUUID());
   const done: string[] = [];
   const kind = jobKind<'only'>({

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { countErasure } from '../../src/erasure/count-erasure.ts';
 import { erasureLimits } from '../../src/erasure/limits.ts';
@@ -9,8 +9,6 @@ import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { many } from '../support/new-records.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** Changes limits for the rest of a test. */
 function change<L extends object>(all: L, changed: Partial<Record<keyof L, number>>): void {

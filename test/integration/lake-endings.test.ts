@@ -172,7 +172,7 @@ it('nothing is written and nothing removed while a deleted organisation can be r
   expect(await lake.rows(organisationId)).toEqual(await storedRows(pool, organisationId));
 });
 
-it('an organisation is removed when its files are', { timeout: 300_000 }, async () => {
+it('an organisation is removed when its files are', { timeout: 600_000 }, async () => {
   const one = await newLakeOrganisation(test);
   const other = await newLakeOrganisation(test);
   for (const { send } of [one, other]) await send(5);

@@ -28,7 +28,7 @@ beforeAll(async () => {
   store = openStore(server.lakeUrl);
   test = await createTestApp();
   pool = createPool(readConfig({ DATABASE_URL: servingUrl(test.databaseUrl) }), () => {});
-}, 600_000);
+}, 1_200_000);
 afterAll(async () => {
   await pool?.end();
   await test?.close();

@@ -139,7 +139,7 @@ it('an organisation without a lake has no files to wait for', async () => {
 });
 
 it('a process that ends at any moment of it loses nothing and leaves nothing', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const { organisationId, send, newPerson, visit, erase } = await newLakeOrganisation(test);
   const [one, other] = [await newPerson(), await newPerson()];

@@ -91,7 +91,7 @@ const versionsOf = async (organisationId: string) =>
   ) as Record<ResourceType, number>;
 
 it('the current state at every version that was noted is what was stored then', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 40, 10);
@@ -122,7 +122,7 @@ it('the current state at every version that was noted is what was stored then', 
 });
 
 it('a copy of what is stored is replaced by what changes while it is made', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 60, 0);
@@ -142,7 +142,7 @@ it('a copy of what is stored is replaced by what changes while it is made', {
 });
 
 it('nothing is lost if a process ends at any moment, and a step that is repeated adds nothing to the tables that have it', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 20, 0);
@@ -192,7 +192,7 @@ it('nothing is lost if a process ends at any moment, and a step that is repeated
   await expectEqual(organisationId);
 });
 
-it('two processes that write the same lake at once lose nothing', { timeout: 300_000 }, async () => {
+it('two processes that write the same lake at once lose nothing', { timeout: 600_000 }, async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 20, 0);
   const writers = many(3, () => lake.writer(pool, 40));

@@ -116,7 +116,7 @@ it('what arrives while stored interactions are copied is written once', async ()
   await expectEqual(organisationId);
 });
 
-it('nothing is lost or written twice if a process ends at any moment', { timeout: 300_000 }, async () => {
+it('nothing is lost or written twice if a process ends at any moment', { timeout: 600_000 }, async () => {
   const { organisationId, send } = await newOrganisation();
   for (const day of days.slice(0, 3)) await addInteractions(test.pool, organisationId, day, 50);
   let ends = 0;
@@ -161,7 +161,7 @@ it('a commit that PostgreSQL was not told of is found in the table', async () =>
   expect(await expectEqual(organisationId)).toBe(20);
 });
 
-it('two processes that write the same lake at once write nothing twice', { timeout: 300_000 }, async () => {
+it('two processes that write the same lake at once write nothing twice', { timeout: 600_000 }, async () => {
   const { organisationId, send } = await newOrganisation();
   await send(200);
   const writers = many(3, () => lake.writer(pool, 30));
@@ -339,7 +339,7 @@ it('days that have expired are removed', async () => {
 });
 
 it('many small commits become few files, and old versions are checkpointed', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const { organisationId, send } = await newOrganisation();
   const writer = lake.writer(pool);

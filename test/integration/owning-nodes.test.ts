@@ -166,7 +166,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
   });
 
   it('uploads and interactions go straight to the workers, and can be read back', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const tags = apis.map(() => newTag());
     const sent = { interaction_type: 'SHARE', item_type: 'TAG', event_timestamp: 1_700_000_000 };
@@ -191,7 +191,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
   });
 
   it('a commit of several organisations stays on their worker, and each finds its own data', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const tag = newTag();
     for (const api of apis) expect((await api.upload('tags', [tag])).status).toBe(200);

@@ -115,7 +115,7 @@ function withoutIds(answer: string): string {
 const here = ({ command }: Step) => command.replaceAll('127.0.0.1:8080', address);
 
 it('the commands of docs/getting-started.md, pasted one after the other, print what it shows', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const steps = stepsOf('docs/getting-started.md');
   expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(10).fill(true)]);

@@ -102,7 +102,7 @@ const entriesOf = async (slug: string) =>
   ).rows;
 
 describe('a removed organisation', () => {
-  it('is no longer in any table, and another organisation keeps its data', { timeout: 120_000 }, async () => {
+  it('is no longer in any table, and another organisation keeps its data', { timeout: 300_000 }, async () => {
     const gone = await newOrganisation(large);
     const other = await newOrganisation({ transactions: several });
     const before = await rowsOf(owner, gone.organisationId);
@@ -142,7 +142,7 @@ describe('a removed organisation', () => {
     );
   });
 
-  it('frees its slug for another, but not before', { timeout: 60_000 }, async () => {
+  it('frees its slug for another, but not before', { timeout: 300_000 }, async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);
     expect(await createOrganisation(test.pool, by, slug, slug)).toBeUndefined();
@@ -152,7 +152,7 @@ describe('a removed organisation', () => {
     expect(created?.organisation_id).not.toBe(organisationId);
   });
 
-  it('is removed once by two processes', { timeout: 120_000 }, async () => {
+  it('is removed once by two processes', { timeout: 300_000 }, async () => {
     const { slug } = await newOrganisation({ transactions: several });
     await deleteLongAgo(slug);
     await Promise.all(many(2, () => remove(slug)));
@@ -162,7 +162,7 @@ describe('a removed organisation', () => {
     ]);
   });
 
-  it('shows its progress, and waits for earlier transactions', { timeout: 60_000 }, async () => {
+  it('shows its progress, and waits for earlier transactions', { timeout: 300_000 }, async () => {
     const { slug, organisationId } = await newOrganisation({ transactions: several });
     await deleteLongAgo(slug);
     const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
@@ -192,7 +192,7 @@ describe('a removed organisation', () => {
     ]);
   });
 
-  it('gets no row of a report that was about to be counted', { timeout: 60_000 }, async () => {
+  it('gets no row of a report that was about to be counted', { timeout: 300_000 }, async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await deleteLongAgo(slug);
     await remove(slug);
@@ -201,7 +201,7 @@ describe('a removed organisation', () => {
   });
 
   it('gets no row from expiry, or from its quota, during the removal', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await owner.query(
@@ -230,7 +230,7 @@ describe('a removed organisation', () => {
   });
 
   it('has no erasure or other job from the beginning of its removal, and its own job until the end', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await owner.query(
@@ -274,7 +274,7 @@ describe('a deleted organisation', () => {
   });
 
   it('can neither be restored after its removal has started, nor be given keys', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);
@@ -286,7 +286,7 @@ describe('a deleted organisation', () => {
   });
 
   it('stays in a restored database until that is confirmed, because it may have been restored too', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);

@@ -139,7 +139,7 @@ it('expired data counts from the run that found it until it is deleted, and not 
 });
 
 it('a removal counts from when it could start, and then from its last step; retention adds nothing to it', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const { slug, organisationId } = await newOrganisation();
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });

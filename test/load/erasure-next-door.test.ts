@@ -49,7 +49,7 @@ beforeAll(async () => {
      from organisations cross join generate_series(1, ${users}) n where slug = 'large'`,
     [student, shop.shop_id],
   );
-}, 600_000);
+}, 1_200_000);
 afterAll(async () => {
   agent.destroy();
   await server.stop();

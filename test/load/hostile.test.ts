@@ -200,7 +200,7 @@ it.each<[string, number[], () => Buffer]>([
       return post('/v1/data/tags', records(many(5_000, (at) => ({ ...tag, name: `name ${at}` }))));
     },
   ],
-])('%s', { timeout: 400_000 }, async (name, allowed, make) => {
+])('%s', { timeout: 800_000 }, async (name, allowed, make) => {
   const request = make();
   await expectUnharmed(name, async () => {
     const statuses = await attack('request', request);
@@ -209,7 +209,7 @@ it.each<[string, number[], () => Buffer]>([
   });
 });
 
-it('summaries and replays of a great many rejections', { timeout: 400_000 }, async () => {
+it('summaries and replays of a great many rejections', { timeout: 800_000 }, async () => {
   await queryDatabase(
     server.databaseUrl,
     `insert into rejection_kinds select organisation_id, gen_random_uuid(), 'transactions', array['shop_id'],
@@ -243,7 +243,7 @@ it('summaries and replays of a great many rejections', { timeout: 400_000 }, asy
   });
 });
 
-it('unread pages', { timeout: 400_000 }, async () => {
+it('unread pages', { timeout: 800_000 }, async () => {
   const { databaseUrl: DATABASE_URL } = server;
   await server.stop();
   // With plenty of memory, V8 does not collect garbage. A 512 MB heap limits the garbage, and is too small for all

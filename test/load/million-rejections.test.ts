@@ -39,7 +39,7 @@ beforeAll(async () => {
   for (const table of ['rejections', 'rejection_kinds'])
     await ask(`alter table ${table} set (autovacuum_enabled = off)`);
   await fillRejections(server.databaseUrl, sizes);
-}, 600_000);
+}, 1_200_000);
 afterAll(async () => {
   agent.destroy();
   await server.stop();
@@ -119,7 +119,7 @@ async function questions(): Promise<string[]> {
 }
 
 it('a summary, the overview and every page of the list take less than half a second', {
-  timeout: 400_000,
+  timeout: 800_000,
 }, async () => {
   const asked = await questions();
   await expectQuick(asked);
@@ -160,7 +160,7 @@ async function uploadToEach(times: Times, round: number): Promise<void> {
 }
 
 it('uploads are at least 0.9 as fast as for an organisation without rejections', {
-  timeout: 600_000,
+  timeout: 1_200_000,
 }, async () => {
   for (let round = 0; round < 5; round++) await uploadToEach(noTimes(), round);
   const times = noTimes();

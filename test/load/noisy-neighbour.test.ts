@@ -82,7 +82,7 @@ const newNoise = (): Noise => ({ sent: 0, ms: 0, counts: {} });
 const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-it('the 99th percentile of its neighbour at most doubles', { timeout: 600_000 }, async () => {
+it('the 99th percentile of its neighbour at most doubles', { timeout: 1_200_000 }, async () => {
   const policy = async () =>
     (await exchange(`${server.url}/v1/data`, { agent, key: noisy })).headers['ratelimit-policy'];
   await expect.poll(policy).toBe(`"requests";q=${2 * noisyLimit};w=2`);

@@ -105,7 +105,7 @@ describe('clients that do not read their answers', () => {
     return { statuses: Object.keys(statuses), slowestMs, growthMb };
   }
 
-  it('but slowly read get all of it', { timeout: 300_000 }, async () => {
+  it('but slowly read get all of it', { timeout: 600_000 }, async () => {
     let lines = 0;
     for (const ms of idles) {
       if (ms > idleMs) await patientFor(ms);

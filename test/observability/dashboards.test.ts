@@ -152,7 +152,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
       expect(svg).not.toMatch(/NaN|undefined|Infinity/);
       expect(svg.length).toBeLessThan(150_000);
     }
-  }, 400_000);
+  }, 800_000);
 
   async function emptyPanels(): Promise<string[]> {
     const answers = await Promise.all(

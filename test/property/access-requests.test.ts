@@ -300,7 +300,7 @@ async function newWorld(): Promise<World> {
 }
 
 it('whatever happens, a request has everything of its people and nothing of others', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   let compared = 0;
   await fc.assert(

@@ -337,7 +337,7 @@ async function expectCopyAndCounts(world: World): Promise<void> {
     ]);
 }
 
-it('whatever happens, nothing of an erased person is left', { timeout: 300_000 }, async () => {
+it('whatever happens, nothing of an erased person is left', { timeout: 600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 25 }), async (steps) => {
       const world = await newWorld();
@@ -348,7 +348,7 @@ it('whatever happens, nothing of an erased person is left', { timeout: 300_000 }
   );
 });
 
-it('concurrent uploads leave nothing of an erased person', { timeout: 120_000 }, async () => {
+it('concurrent uploads leave nothing of an erased person', { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom('anonymise', 'delete'), async (mode) => {
       const world = await newWorld();

@@ -265,7 +265,7 @@ async function counts(client: Client) {
 }
 
 it('whatever is sent, settled or killed, a client at once reads what is open', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const run = async (steps: readonly Step[], order: number) => {
     const client = await newClient();
@@ -297,7 +297,7 @@ it('whatever is sent, settled or killed, a client at once reads what is open', {
 });
 
 it('concurrent clients each read at once what is open of their records', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const run = async (perClient: readonly (readonly Step[])[]) => {
     const client = await newClient();

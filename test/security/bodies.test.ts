@@ -11,7 +11,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchangeBytes } from '../support/exchange-bytes.ts';
@@ -37,7 +37,6 @@ const parsedMegabytesMax = 12 * bodyMegabytes;
 const neighbourMsMax = 4_000;
 
 // The timeout is long because some bodies are sent up to nine times.
-vi.setConfig({ testTimeout: 300_000 });
 
 let server: BuiltServer;
 let key: string;

@@ -166,7 +166,7 @@ describe('clients that request the API reference and do not read it', () => {
   it.each([
     ['in the clear', {}, openTo],
     ['over TLS', { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }, openTlsTo],
-  ])('150 of them, %s, take no memory for it', { timeout: 240_000 }, async (_how, env, open) => {
+  ])('150 of them, %s, take no memory for it', { timeout: 480_000 }, async (_how, env, open) => {
     const server = await startBuiltServer(env);
     const { host } = new URL(server.url);
     const sockets: Socket[] = [];
@@ -202,7 +202,7 @@ describe('clients that request the API reference and do not read it', () => {
 
 describe('connections in great number', () => {
   it('10,000 idle ones take bounded memory, and a client is served meanwhile', {
-    timeout: 240_000,
+    timeout: 480_000,
   }, async () => {
     // The service uses about 10 kB per connection for its socket, its parser and their timers.
     const growthMaxMb = 250;

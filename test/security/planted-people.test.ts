@@ -66,7 +66,7 @@ async function expectNothingLogged(): Promise<void> {
   expect(server.log.filter((line) => tracesOf(line).length > 0)).toEqual([]);
 }
 
-it('collected data of a person is only in the download', { timeout: 90_000 }, async () => {
+it('collected data of a person is only in the download', { timeout: 300_000 }, async () => {
   const sent = { customer_ids: [customer_id], user_ids: [email] };
   const { status, body } = await api.post('/v1/access-requests', sent);
   expect([status, tracesOf(JSON.stringify(body))]).toEqual([202, []]);
@@ -81,7 +81,7 @@ it('collected data of a person is only in the download', { timeout: 90_000 }, as
   await expectNothingLogged();
 });
 
-it('an export and an import show nothing of a person, except in the rows', { timeout: 90_000 }, async () => {
+it('an export and an import show nothing of a person, except in the rows', { timeout: 300_000 }, async () => {
   for (const args of [
     ['export', 'acme', '--to', folder],
     ['import', 'copy', '--from', folder],
@@ -98,7 +98,7 @@ it('an export and an import show nothing of a person, except in the rows', { tim
 });
 
 it('a removal leaves nothing of a person in any table, and no line about them', {
-  timeout: 180_000,
+  timeout: 360_000,
 }, async () => {
   expect((await tablesWithTraces()).length).toBeGreaterThan(8);
   for (const slug of ['acme', 'copy']) await server.run('organisations', 'delete', slug, '--confirm', slug);
