@@ -49,6 +49,11 @@ const headers = {
       'with NDJSON: where the change feed continues with later changes; send it as `after` of `/v1/changes`',
     schema: { type: 'string' },
   },
+  'Idempotency-Key': {
+    description:
+      'the `Idempotency-Key` of the request, in every answer to a request with one; a client can check that the answer is to its request',
+    schema: { type: 'string' },
+  },
   'Idempotency-Replayed': {
     description:
       'the whole answer repeats the answer to the first request with this `Idempotency-Key`; absent if this request stored a batch',
@@ -124,7 +129,10 @@ function describeAnswer(
       ...headersOf(status, audience),
       ...(hasQuota && { 'Intake-Quota': refTo('headers', 'Intake-Quota') }),
       ...(hasChangesCursor && { 'Changes-Cursor': refTo('headers', 'Changes-Cursor') }),
-      ...(canBeReplayed && { 'Idempotency-Replayed': refTo('headers', 'Idempotency-Replayed') }),
+      ...(canBeReplayed && {
+        'Idempotency-Key': refTo('headers', 'Idempotency-Key'),
+        'Idempotency-Replayed': refTo('headers', 'Idempotency-Replayed'),
+      }),
     },
     content: {
       [mediaType]: { schema, ...(example !== undefined && { example }) },
@@ -167,7 +175,10 @@ export function sharedResponses(
         describeAnswer(Number(status), answer, audienceOf(operation), examples[answer.sharedAs ?? '']),
       ]),
   );
-  const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Intake-Quota', 'Changes-Cursor', 'Idempotency-Replayed'];
+  const ofKeys = [
+    ...['RateLimit', 'RateLimit-Policy', 'Intake-Quota', 'Changes-Cursor'],
+    ...['Idempotency-Key', 'Idempotency-Replayed'],
+  ];
   const named = Object.entries(headers).filter(([name]) => audience === 'key' || !ofKeys.includes(name));
   return { responses: Object.fromEntries([...responses, ...own]), headers: Object.fromEntries(named) };
 }

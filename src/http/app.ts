@@ -22,6 +22,7 @@ import { consoleOperations } from './console/session.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
 import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
+import { repeatedKey } from './operation/idempotency-key.ts';
 import type { Answer, Call, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
 import { addReference, referencePaths } from './reference.ts';
@@ -185,7 +186,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     connections.begin(socket, reply.raw);
     const line = beginLine(request, parts.config.trustedProxy.length > 0);
     request.line = line;
-    reply.headers({ 'x-request-id': request.id, ...securityHeaders });
+    reply.headers({ 'x-request-id': request.id, ...securityHeaders, ...repeatedKey(request) });
     // The previous response on this connection already has `connection: close`.
     if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     // A proxy may send a request before it notices that this process is stopping.

@@ -289,6 +289,21 @@ describe('Idempotency-Replayed', () => {
   });
 });
 
+it('26a: every answer repeats the Idempotency-Key of its request, and only that', async () => {
+  const sent = { 'idempotency-key': `nightly é ${randomUUID()}` };
+  const interaction = { interaction_type: 'SHARE' };
+  const answers = [
+    ...[await api.post('/v1/data/tags', { records: [newTag()] }, sent)],
+    ...[await api.post('/v1/data/tags', { records: [newTag()] }, sent)],
+    ...[await api.post('/v1/data/tags?dry_run=true', { records: [badTag()] }, sent)],
+    ...[await api.post('/v1/data/tags', {}, sent), await api.post('/user-interactions', interaction, sent)],
+    ...[await apiOf(server.url, 'wrong').post('/v1/data/tags', { records: [newTag()] }, sent)],
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([200, 422, 400, 400, 400, 401]);
+  for (const { headers } of answers) expect(headers.get('idempotency-key')).toBe(sent['idempotency-key']);
+  expect((await api.upload('tags', [newTag()])).headers.get('idempotency-key')).toBeNull();
+});
+
 describe('twins', () => {
   it('26a: 30 concurrent requests to two processes, with 5 batches each: one answer, and each record is stored once', async () => {
     const idempotencyKey = randomUUID();

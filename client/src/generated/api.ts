@@ -3071,6 +3071,7 @@ export interface components {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "Intake-Quota": components["headers"]["Intake-Quota"];
+                "Idempotency-Key": components["headers"]["Idempotency-Key"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -3118,6 +3119,7 @@ export interface components {
                 /** @description seconds to wait before sending the request again */
                 "Retry-After"?: number;
                 "Intake-Quota": components["headers"]["Intake-Quota"];
+                "Idempotency-Key": components["headers"]["Idempotency-Key"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -3171,6 +3173,7 @@ export interface components {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "Intake-Quota": components["headers"]["Intake-Quota"];
+                "Idempotency-Key": components["headers"]["Idempotency-Key"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -3243,6 +3246,7 @@ export interface components {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "Intake-Quota": components["headers"]["Intake-Quota"];
+                "Idempotency-Key": components["headers"]["Idempotency-Key"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -3330,6 +3334,8 @@ export interface components {
         "Intake-Quota": string;
         /** @description with NDJSON: where the change feed continues with later changes; send it as `after` of `/v1/changes` */
         "Changes-Cursor": string;
+        /** @description the `Idempotency-Key` of the request, in every answer to a request with one; a client can check that the answer is to its request */
+        "Idempotency-Key": string;
         /** @description the whole answer repeats the answer to the first request with this `Idempotency-Key`; absent if this request stored a batch */
         "Idempotency-Replayed": "true";
     };
@@ -5740,6 +5746,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Intake-Quota": components["headers"]["Intake-Quota"];
+                    "Idempotency-Key": components["headers"]["Idempotency-Key"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };

@@ -36,7 +36,8 @@ export function isPreflight({ method, headers, routeOptions }: FastifyRequest): 
 export function corsHeaders(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
-    'access-control-expose-headers': 'Retry-After, X-Request-Id, RateLimit, RateLimit-Policy',
+    'access-control-expose-headers':
+      'Retry-After, X-Request-Id, RateLimit, RateLimit-Policy, Idempotency-Key',
   };
 }
 

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { browserKey } from '../../suppression/idempotency-keys.ts';
@@ -16,6 +17,13 @@ export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { descri
 
 /** Sent if the whole response is a replay of an earlier response and this request stored nothing. */
 export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
+
+/** Every answer repeats the request's key, so that the client notices if a proxy passes on the answer to another request. */
+export function repeatedKey({ headers, routeOptions }: FastifyRequest): Record<string, string> {
+  const key = headers['idempotency-key'];
+  const takesKey = routeOptions.config.operation?.requestHeaders === idempotencyKeyHeader;
+  return takesKey && typeof key === 'string' ? { 'idempotency-key': key } : {};
+}
 
 export function readIdempotencyKey(call: Call): string | undefined {
   const key = call.headers['idempotency-key'];
