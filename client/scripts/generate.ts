@@ -126,6 +126,9 @@ ${Object.entries<{ format?: string }>(newInteraction.properties)
   .join('\n')}
 };
 
+/** The codes of the service's errors. */
+export const errorCodes: readonly string[] = ${JSON.stringify(description.components.schemas.Error.properties.code.enum)};
+
 /** The fields of an uploaded record, by record type. */
 export interface RecordOf {
 ${Object.entries(resources)

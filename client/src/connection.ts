@@ -99,8 +99,18 @@ export class Connection {
     let isOpen = false;
     let isHurried = call.urgent ?? false;
     let foreignAnswers = 0;
+    let last: Answer | IntakeError | undefined = isUnknown ? tooLate : undefined;
+    let lastError = tooLate;
+    const giveUp = (): Answer => {
+      // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
+      if (last && batchesOf(last) && lastError.code !== 'unexpected_answer')
+        return { ...(last as Answer), isUnknown };
+      throw final(withoutPath(this.origin, lastError), call, isStoring && isUnknown);
+    };
     for (let attempt = 0; ; attempt++) {
       if (!isHurried) await this.#pause(call.signal);
+      // The computer may have slept during a wait.
+      if (last && deadline.isOver()) return giveUp();
       // Other scripts on the page may have used up the browser's keepalive quota, so only every other attempt uses
       // keepalive.
       const keepalive = call.keepalive === true && (isHurried || attempt % 2 === 0);
@@ -108,8 +118,9 @@ export class Connection {
       if (!isOpen) call.onOpen?.(1);
       isOpen = true;
       const outcome = await this.#attempt({ ...call, keepalive }, body);
-      const error = outcome instanceof IntakeError ? outcome : errorIn(outcome, call.isAnswer);
+      const error = outcome instanceof IntakeError ? outcome : errorIn(outcome, call);
       if (error === undefined) return outcome as Answer;
+      [last, lastError] = [outcome, error];
       isUnknown ||= isStoring && mayBeStored(outcome, error);
       isOpen = isUnknown;
       if (!isOpen) call.onOpen?.(-1);
@@ -121,12 +132,7 @@ export class Connection {
       const mayWait = deadline.allows(waitMs, error) && foreignAnswers < limits.foreignAnswersMax;
       const repeatable = call.repeatable ?? true;
       const isPassing = (isOther && repeatable) || mayRetry(error, repeatable);
-      if (!mayWait || call.retry === false || !isPassing) {
-        // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
-        if (batchesOf(outcome) && error.code !== 'unexpected_answer')
-          return { ...(outcome as Answer), isUnknown };
-        throw final(withoutPath(this.origin, error), call, isStoring && isUnknown);
-      }
+      if (!mayWait || call.retry === false || !isPassing) return giveUp();
       if (error.status === 429 || error.status === 503)
         this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + retryAfterMs);
       this.#onRetry(error, waitMs);
@@ -201,12 +207,18 @@ const limitNotice =
 const erasuresNotice =
   'The service is still carrying out earlier erasures, so the next one waits and is sent again. To see their state: intake erasures.';
 
+const tooLate = new IntakeError('outcome_unknown', 'The request was sent too long ago to be sent again.');
+
 /**
  * Returns an error if the response is not final: either it is an error response, or some of the upload's batches were not
  * stored.
  */
-function errorIn(answer: Answer, isAnswer?: (body: unknown) => boolean): IntakeError | undefined {
+function errorIn(answer: Answer, { headers, isAnswer }: Call): IntakeError | undefined {
   const requestId = answer.headers.get('x-request-id');
+  // The service repeats the key of the request. Older versions do not.
+  const answered = answer.headers.get('idempotency-key');
+  if (answered !== null && answered !== headers?.['idempotency-key']?.trim())
+    return unexpected(`The answer with status ${answer.status} is to another request`, answer.status);
   const batches = batchesOf(answer);
   // If every interaction is invalid, a browser key gets this response, which lists a reason for each interaction.
   const isInvalid = answer.status === 400 && isAccepted(answer.body);

@@ -1,4 +1,5 @@
 import type { components } from './generated/api.ts';
+import { errorCodes } from './generated/resources.ts';
 
 type ServiceError = components['schemas']['Error'];
 
@@ -53,7 +54,7 @@ export class IntakeError extends Error {
 /** Creates the error for a response, whether the response came from Intake or from something in between, such as a proxy. */
 export function errorOf(status: number, requestId: string | null, body: unknown): IntakeError {
   if (isServiceError(body)) return new IntakeError(body.code, body.message, status, requestId, body);
-  const message = `Something other than Intake answered with status ${status}. Check the address and any proxy.`;
+  const message = `Something other than Intake, or a newer version of it, answered with status ${status}. Check the address and any proxy.`;
   return new IntakeError('unexpected_answer', message, status, requestId);
 }
 
@@ -88,23 +89,17 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof IntakeError && refusals.has(error.code);
 }
 
-/** The codes with which Intake answers 503. It sends them before it stores anything. */
-const unavailable: ReadonlySet<ErrorCode> = new Set([
-  'database_unavailable',
-  'schema_behind',
-  'schema_ahead',
-  'stalled',
-  'overloaded',
-  'shutting_down',
-  'erasure_key_missing',
+/** The codes of errors that do not show whether something is stored. Intake sends all others before it stores anything. */
+const uncertain: ReadonlySet<ErrorCode> = new Set([
+  'unexpected_answer',
+  'idempotency_key_reused',
+  'internal',
+  'outcome_unknown',
 ]);
 
 /** Returns whether the failed attempt certainly stored nothing. Only Intake's own answer, or no connection, proves this. */
 export function isUnstored(error: IntakeError): boolean {
-  const { code, status } = error;
-  if (status === null) return error instanceof NoConnectionError;
-  if (code === 'unexpected_answer' || code === 'idempotency_key_reused') return false;
-  return status < 500 || status === 501 || unavailable.has(code);
+  return error.status === null ? error instanceof NoConnectionError : !uncertain.has(error.code);
 }
 
 /**
@@ -146,8 +141,11 @@ export function isAccepted(body: unknown): body is components['schemas']['Accept
   );
 }
 
+const known: ReadonlySet<unknown> = new Set(errorCodes);
+
+/** Returns whether the body is an error of the service. Gateways have other codes, but often the same form. */
 function isServiceError(body: unknown): body is ServiceError {
-  return isObject(body) && typeof body.code === 'string' && typeof body.message === 'string';
+  return isObject(body) && known.has(body.code) && typeof body.message === 'string';
 }
 
 /**

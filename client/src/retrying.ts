@@ -49,12 +49,13 @@ export function final(error: IntakeError, { headers, path }: Call, isUnknown: bo
   return unknownOutcome(error, key === undefined ? [] : [key], path !== '/user-interactions');
 }
 
-/** How long a request is retried, on clocks that do not jump. */
+/** How long a request is retried. Retries are timed on a clock that does not jump. */
 export class Deadline {
   readonly #retryForMs: number;
   readonly #resendUntilMs: number;
   readonly #isKeyed: boolean;
   readonly #startedMs = performance.now();
+  readonly #startedAtMs = Date.now();
   #failingSinceMs: number | undefined;
 
   constructor(retryForMs: number, { resendUntilMs, headers }: Call) {
@@ -68,9 +69,17 @@ export class Deadline {
     const nextMs = performance.now() + waitMs;
     this.#failingSinceMs ??= performance.now();
     const retryForMs = this.#retryForMs * (isOfErasures(error) ? limits.erasureRetryFactor : 1);
-    // The service forgets an Idempotency-Key after a day.
-    if (this.#isKeyed && nextMs - this.#startedMs > limits.keptForMs) return false;
-    return nextMs - this.#failingSinceMs <= retryForMs && Date.now() + waitMs <= this.#resendUntilMs;
+    return nextMs - this.#failingSinceMs <= retryForMs && !this.isOver(waitMs);
+  }
+
+  /**
+   * Returns whether the service may have forgotten the Idempotency-Key after `waitMs`, because a day has passed. A clock that
+   * does not jump may stop while the computer sleeps, and the other one may be set back, so both are asked.
+   */
+  isOver(waitMs = 0): boolean {
+    const nowMs = Date.now() + waitMs;
+    const agesMs = [performance.now() + waitMs - this.#startedMs, nowMs - this.#startedAtMs];
+    return nowMs > this.#resendUntilMs || (this.#isKeyed && Math.max(...agesMs) > limits.keptForMs);
   }
 }
 

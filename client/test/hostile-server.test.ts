@@ -253,7 +253,7 @@ it('a refused key has stored nothing, and the upload reports that', async () => 
 it('a Retry-After of years ends the request instead', async () => {
   for (const after of ['100000000', 'Infinity', '1e300']) {
     const { intake, seen } = await start(
-      json(503, { code: 'busy', message: 'no' }, { 'retry-after': after }),
+      json(503, { code: 'overloaded', message: 'no' }, { 'retry-after': after }),
     );
     await expect(intake.data.overview()).rejects.toMatchObject({ status: 503 });
     expect(seen).toHaveLength(1);

@@ -1,6 +1,6 @@
 // @module-tag full
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
@@ -118,15 +118,21 @@ it('nor is a request of the command, which continues when the limits allow it', 
   expect(first.stderr).toContain('intake requests --idempotency-key');
   // The next run does not split it either, although its own first attempt is answered.
   const proxy = await startProxy(() => 'pass');
-  const shrunk = join(cwd, 'interactions.csv.journal');
-  expect(shrunk).toBeTruthy();
   proxy.target = small.url;
-  const journal = await import('node:fs').then(({ readFileSync }) => readFileSync(shrunk, 'utf8'));
-  const retarget = (text: string, to: string) => text.replace(url, to);
-  writeFileSync(shrunk, retarget(journal, proxy.url));
+  const path = join(cwd, 'interactions.csv.journal');
+  const journal = readFileSync(path, 'utf8');
+  expect(journal).toContain('{"sent":0,"count":2000,');
+  writeFileSync(path, journal.replace(url, proxy.url));
   const second = await runIntake(place(proxy.url), 'upload', 'interactions.csv', '--resume');
   expect(second).toMatchObject({ exitCode: 2, stdout: '' });
   expect(second.stderr).toContain('may be stored');
+  const counts = [...readFileSync(path, 'utf8').matchAll(/"sent":(\d+),"count":(\d+)/g)].map(
+    ([, ...both]) => both,
+  );
+  expect(counts).toEqual([
+    ['0', '2000'],
+    ['2000', '1000'],
+  ]);
   proxy.target = server.url;
   const third = await runIntake(place(proxy.url), 'upload', 'interactions.csv', '--resume', '--json');
   expect(third.exitCode, third.stderr).toBe(0);
@@ -300,4 +306,27 @@ it('Retry-After may be a date, and a clock that is set back does not prolong a w
   const tookMs = performance.now() - startedMs;
   expect(tookMs).toBeGreaterThan(900);
   expect(tookMs).toBeLessThan(10_000);
+});
+
+it.each([
+  ['the monotonic clock, which may stop while the computer sleeps', performance],
+  ['the time of day, which may be set back', Date],
+])('a request is not sent again a day later, whatever %s says', async (_what, stopped) => {
+  const proxy = await startProxy(({ method }) => (method === 'POST' ? 'cut after' : 'pass'));
+  const clocks = [performance, Date].filter((clock) => clock !== stopped);
+  const before = clocks.map((clock) => clock.now);
+  onTestFinished(() => {
+    for (const [at, clock] of clocks.entries()) clock.now = before[at] as typeof clock.now;
+  });
+  const intake = new Intake({
+    url: proxy.url,
+    key,
+    onRetry: () => {
+      for (const [at, clock] of clocks.entries())
+        clock.now = () => (before[at] as typeof clock.now).call(clock) + 86_400_000;
+    },
+  });
+  await expect(intake.record(interactions(1)[0]!)).rejects.toMatchObject({ outcome: 'unknown' });
+  expect(proxy.seen).toHaveLength(1);
+  expect(await countOf()).toBe(1);
 });

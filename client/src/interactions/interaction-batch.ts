@@ -100,11 +100,25 @@ export function isAnswerTo(batch: Batch, answer: unknown): boolean {
     const failed = new Set(answer.errors.map(({ index }) => index));
     return answer.accepted + failed.size === parts.length;
   }
-  if (isSingle(batch)) return isObject(answer) && typeof answer.interaction_id === 'string';
+  if (isSingle(batch)) return isObject(answer) && isOf(parts[0] as string, answer);
   const data = isUploadAnswer(answer, parts.length) ? dataOf(answer, parts.length) : undefined;
   return (
     data !== undefined && parts.every((_, at) => data.failures.has(at) || typeof data.ids[at] === 'string')
   );
+}
+
+/** Fields that every interaction has. The others are null in an answer that is repeated after the person was erased. */
+const required = ['interaction_type', 'item_type', 'item_id', 'event_timestamp'];
+
+/** Returns whether the service answers this interaction, and not another one. It writes UUIDs in lower case. */
+function isOf(part: string, answer: Record<string, unknown>): boolean {
+  const sent: unknown = JSON.parse(part);
+  const same = (field: string) => {
+    const [value, answered] = [sent, answer].map((one) => isObject(one) && one[field]);
+    if (answered == null && !required.includes(field)) return true;
+    return String(value).toLowerCase() === String(answered).toLowerCase();
+  };
+  return typeof answer.interaction_id === 'string' && Object.keys(interactionFields).every(same);
 }
 
 /** Settles each interaction's promise with that interaction's result. The answer is one for which `isAnswerTo` is true. */

@@ -17,6 +17,7 @@ export type Fate =
       readonly retryAfter?: number | string;
       readonly body?: string;
       readonly type?: string;
+      readonly headers?: Readonly<Record<string, string>>;
     };
 
 export interface Seen {
@@ -51,7 +52,7 @@ export async function startHttpProxy(
     if (typeof fate === 'object') {
       const after = fate.retryAfter === undefined ? {} : { 'retry-after': String(fate.retryAfter) };
       outgoing
-        .writeHead(fate.status, { 'content-type': fate.type ?? 'text/plain', ...after })
+        .writeHead(fate.status, { 'content-type': fate.type ?? 'text/plain', ...after, ...fate.headers })
         .end(fate.body ?? 'not now');
     } else if (fate === 'cut before') incoming.socket.destroy();
     else await pass(proxy.target, incoming, bytes, outgoing, fate);
