@@ -27,6 +27,7 @@ export type {
   FailedRecord,
   Records,
   Upload,
+  UploadCounts,
   UploadedOf,
   UploadOptions,
   UploadResult,

@@ -166,6 +166,7 @@ it('ends complete although connections break and the service is busy, and stores
     unchanged: 0,
     stale: 0,
     failed: 0,
+    unknown: 0,
   });
   const keys = new Set(seen.map(({ headers }) => headers['idempotency-key']));
   expect(keys.size).toBe(5);

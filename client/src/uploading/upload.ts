@@ -3,7 +3,15 @@ import type { Connection } from '../connection.ts';
 import type { RecordOf, UploadType } from '../generated/resources.ts';
 import type { NewInteraction } from '../interactions/interaction-batch.ts';
 import { type Cut, RequestCutter } from './request-cutter.ts';
-import { addCounts, type Counts, noCounts, type RecordProblem, sendCuts, type Warning } from './send-cuts.ts';
+import {
+  addCounts,
+  type Counts,
+  noCounts,
+  type Outcome,
+  type RecordProblem,
+  sendCuts,
+  type Warning,
+} from './send-cuts.ts';
 
 export type Records<R> = Iterable<R> | AsyncIterable<R>;
 
@@ -32,18 +40,23 @@ export interface FailedRecord<R> {
   readonly problems: readonly RecordProblem[];
 }
 
+/** The counts of an upload. `failed` does not include the records whose outcome is `unknown`: they may be stored. */
+export interface UploadCounts extends Counts {
+  readonly unknown: number;
+}
+
 /** The outcome of one request. */
 export interface UploadStep<R> {
   readonly requestIds: readonly string[];
   /** The counts since the upload started. */
-  readonly counts: Counts;
-  /** The failed records in this request. */
+  readonly counts: UploadCounts;
+  /** The failed records in this request, and those with the problem `outcome_unknown`. */
   readonly failed: readonly FailedRecord<R>[];
   readonly warnings: readonly Warning[];
 }
 
 export interface UploadResult<R> {
-  readonly counts: Counts;
+  readonly counts: UploadCounts;
   readonly failed: readonly FailedRecord<R>[];
 }
 
@@ -71,9 +84,11 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     const { name = crypto.randomUUID(), dryRun, signal } = this.#options;
     const cuts = cutsOf(this.#type, this.#records);
     const options = { key: name, dryRun, signal };
-    let counts = noCounts;
+    let counts = none;
     for await (const { cut, outcome } of sendCuts(this.#connection, this.#type, cuts, options)) {
-      counts = addCounts(counts, outcome.counts);
+      const unknown = outcome.failed.filter(isUnknown).length;
+      const added = addCounts(counts, outcome.counts);
+      counts = { ...added, failed: added.failed - unknown, unknown: counts.unknown + unknown };
       const failed = outcome.failed.map(({ index, problems }) => ({
         index: cut.first + index,
         record: cut.items[index] as UploadedOf[T],
@@ -85,7 +100,7 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
 
   /** Uploads everything and returns every failed record. If there may be millions of them, iterate instead. */
   async finish(): Promise<UploadResult<UploadedOf[T]>> {
-    let counts = noCounts;
+    let counts = none;
     const failed: FailedRecord<UploadedOf[T]>[] = [];
     for await (const step of this) {
       counts = step.counts;
@@ -93,6 +108,12 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     }
     return { counts, failed };
   }
+}
+
+const none: UploadCounts = { ...noCounts, unknown: 0 };
+
+function isUnknown({ problems }: Outcome['failed'][number]): boolean {
+  return problems.some(({ code }) => code === 'outcome_unknown');
 }
 
 async function* cutsOf<R>(type: UploadType, records: Records<R>): AsyncGenerator<Cut<R>> {
