@@ -152,26 +152,39 @@ describe('times in a spreadsheet', () => {
     return found;
   };
 
-  it('are exact in hundredths of a second', async () => {
-    // The spreadsheet library rounds down.
-    const times = ['2026-03-14T09:26:53.499Z', '2026-03-14T09:26:52.999Z', '2026-03-14T09:26:53.110Z'];
+  it('are rounded to seconds, because the spreadsheet library rounds down', async () => {
+    const times = ['2026-03-14T09:26:53Z', '2026-03-14T09:26:52.999Z', '2026-03-14T00:00:00Z'];
     expect(await read(...times.map((time) => new Date(time)))).toEqual([
-      '2026-03-14T09:26:53.500Z',
       '2026-03-14T09:26:53.000Z',
-      '2026-03-14T09:26:53.110Z',
+      '2026-03-14T09:26:53.000Z',
+      '2026-03-14T00:00:00.000Z',
     ]);
   });
 
-  it('with milliseconds are refused, as are durations and dates before March 1900', async () => {
-    const times = ['2026-03-14T09:26:53.123Z', '2026-03-14T09:26:53.499Z', '2026-03-14T09:26:53Z'];
-    expect(await read(...times.map((time) => new Date(time)))).toEqual([
-      '2026-03-14T09:26:53.000Z',
-      expect.stringContaining('milliseconds'),
-      expect.stringContaining('milliseconds'),
-    ]);
-    const early = await read(new Date('1899-12-31T02:30:00Z'), new Date('1900-02-27T00:00:00Z'));
-    expect(early).toEqual([expect.stringContaining('duration'), expect.stringContaining('duration')]);
-    expect(await read(new Date('1900-03-01T00:00:00Z'))).toEqual(['1900-03-01T00:00:00.000Z']);
+  it.each(['.123', '.499', '.110', '.001'])(
+    'of a column with fractions of a second such as %s are refused, unless they are whole days',
+    async (fraction) => {
+      const times = [`2026-03-14T09:26:53${fraction}Z`, '2026-03-14T09:26:53Z', '2026-03-14T00:00:00Z'];
+      const refused = expect.stringContaining('fractions of a second');
+      expect(await read(...times.map((time) => new Date(time)))).toEqual([
+        '2026-03-14T00:00:00.000Z',
+        refused,
+        refused,
+      ]);
+      expect(await read(new Date(`2026-03-14T09:26:53${fraction}Z`))).toEqual([refused]);
+    },
+  );
+
+  it('that are the last millisecond of a day are refused, because whole days are exact', async () => {
+    const refused = expect.stringContaining('fractions of a second');
+    expect(await read(new Date('2026-12-31T23:59:59.999Z'))).toEqual([refused]);
+  });
+
+  it('are refused before 1910, because they may be durations', async () => {
+    const refused = expect.stringContaining('duration');
+    for (const time of ['1899-12-31T02:30:00Z', '1900-03-02T12:00:00Z', '1904-01-01T02:30:00Z'])
+      expect(await read(new Date(time))).toEqual([refused]);
+    expect(await read(new Date('1910-01-01T00:00:00Z'))).toEqual(['1910-01-01T00:00:00.000Z']);
   });
 });
 

@@ -8,7 +8,11 @@ interface Cell {
 }
 
 /** Creates a spreadsheet like the ones that Excel writes, with strings in a shared table and dates as styled numbers. */
-function makeXlsx(name: string, rows: readonly (readonly (string | boolean | Cell | null)[])[]): string {
+function makeXlsx(
+  name: string,
+  rows: readonly (readonly (string | boolean | Cell | null)[])[],
+  { is1904 = false } = {},
+): string {
   const texts: string[] = [];
   const cellOf = (cell: string | boolean | Cell | null, at: string) => {
     if (cell === null) return '';
@@ -23,7 +27,7 @@ function makeXlsx(name: string, rows: readonly (readonly (string | boolean | Cel
   const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
   const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
   const parts = {
-    'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relations}"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>`,
+    'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relations}"><workbookPr date1904="${is1904 ? 1 : 0}"/><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>`,
     'xl/_rels/workbook.xml.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="${relations}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${relations}/styles" Target="styles.xml"/><Relationship Id="rId3" Type="${relations}/sharedStrings" Target="sharedStrings.xml"/></Relationships>`,
     'xl/styles.xml': `<styleSheet xmlns="${main}"><cellStyleXfs count="1"><xf numFmtId="0"/></cellStyleXfs><cellXfs count="2"><xf numFmtId="0" xfId="0"/><xf numFmtId="22" xfId="0" applyNumberFormat="1"/></cellXfs></styleSheet>`,
     'xl/worksheets/sheet1.xml': `<worksheet xmlns="${main}"><sheetData>${rowsXml.join('')}</sheetData></worksheet>`,
@@ -83,6 +87,29 @@ describe('a spreadsheet', () => {
     const csv = makeFile('transactions.csv', 'Receipt,shop_id,region,savings,amount\n1001,7,DE,1,1\n');
     const { sent: same } = await readAll(csv, { idFrom: ['Receipt'] });
     expect(sent[0]).toMatchObject({ transaction_id: same[0]?.transaction_id, shop_id: same[0]?.shop_id });
+  });
+
+  it.each([false, true])('may count days from 1904 (%s), and its durations are not dates', async (is1904) => {
+    const created = async (...days: number[]) => {
+      const cells = days.map((day): Cell => ({ number: String(day - (is1904 ? 1_462 : 0)), isDate: true }));
+      const rows = cells.map((cell) => [ids.shop, 'Bakery', 'GB', cell]);
+      const path = makeXlsx('shops.xlsx', [['shop_id', 'name', 'region', 'created'], ...rows], { is1904 });
+      const { sent, failures } = await readAll(path);
+      return [...sent.map((one) => one.created), ...failures.map(({ problems }) => problems[0]?.message)];
+    };
+    const second = 1 / 86_400;
+    // Whether a sum comes out too low depends on its last bits.
+    const times = Array.from({ length: 100 }, (_, at) => 46_095 + at * 977 * second);
+    expect(await created(...times)).toEqual(
+      times.map((_, at) => new Date(Date.UTC(2026, 2, 14, 0, 0, at * 977)).toISOString()),
+    );
+    const refused = expect.stringContaining('fractions of a second');
+    const halves = Array.from({ length: 10 }, (_, at) => 46_095.4 + (at + 0.499) * second);
+    expect(await created(...halves)).toEqual(halves.map(() => refused));
+    expect(await created(46_095.4 + 0.499 * second)).toEqual([refused]);
+    // A duration of 100 days and 2.5 hours.
+    const duration = 100 + 2.5 / 24 + (is1904 ? 1_462 : 0);
+    expect(await created(duration)).toEqual([expect.stringContaining('is a duration')]);
   });
 
   it('that is empty, not one, or too large explains what to do', async () => {

@@ -38,7 +38,7 @@ export function openSheet(
     throw new FileError('its first sheet is empty; it needs a header with the names of the fields');
   const header = (rows[headerAt] as SheetRow).map((cell) => textOf(cell).trim());
   const plan = planColumns(type, header, options);
-  const isFine = rows.some((row) => row.some((cell) => cell instanceof Date && isFineTime(cell)));
+  const fine = new Set(plan.columns.map(({ index }) => index).filter((index) => hasFractions(rows, index)));
   let rowsRead = 0;
   return {
     bytes,
@@ -52,7 +52,7 @@ export function openSheet(
       for (const [at, row] of rows.entries()) {
         rowsRead = at + 1;
         if (at <= headerAt || !isFilled(row) || toSkip-- > 0) continue;
-        addRow(chunk, { plan, header, isFine }, row, at + 1);
+        addRow(chunk, { plan, header, fine }, row, at + 1);
         if (chunk.records.length + chunk.failures.length < rowsPerChunk) continue;
         yield chunk;
         chunk = { records: [], failures: [] };
@@ -65,13 +65,13 @@ export function openSheet(
 interface SheetForm {
   readonly plan: ColumnPlan;
   readonly header: readonly string[];
-  /** Whether some times have milliseconds. */
-  readonly isFine: boolean;
+  /** The indexes of the columns in which some times have fractions of a second. */
+  readonly fine: ReadonlySet<number>;
 }
 
 function addRow(
   { records, failures }: { records: FileRecord[]; failures: FileFailure[] },
-  { plan, header, isFine }: SheetForm,
+  { plan, header, fine }: SheetForm,
   row: SheetRow,
   line: number,
 ): void {
@@ -79,7 +79,7 @@ function addRow(
   const { record, problems } = convertRow(plan, cells);
   const unclear = plan.columns.flatMap(({ index, column, field }): Problem[] => {
     const cell = row[index];
-    const message = cell instanceof Date ? unclearIn(cell, isFine) : undefined;
+    const message = cell instanceof Date ? unclearIn(cell, fine.has(index)) : undefined;
     return message === undefined ? [] : [{ column, field, code: 'invalid_format', message }];
   });
   if (unclear.length > 0)
@@ -88,24 +88,30 @@ function addRow(
   else failures.push({ line, problems, record });
 }
 
-/** The spreadsheet library cuts fractions of a millisecond off, so a whole second may come out a millisecond too low. */
-function isFineTime(date: Date): boolean {
-  const digit = Math.abs(date.getTime() % 10);
-  return digit !== 0 && digit !== 9;
+/**
+ * A spreadsheet stores a time as a number of days, which is not exact, and the library cuts off what is below a millisecond.
+ * A whole second may therefore come out a millisecond too low, but so may every other time of the column.
+ */
+function hasFractions(rows: readonly SheetRow[], column: number): boolean {
+  return rows.some(
+    ({ [column]: cell }) => cell instanceof Date && ![0, 999].includes(cell.getUTCMilliseconds()),
+  );
 }
 
-/** Returns why a date cannot be read exactly, or undefined. */
+/** Returns why a date cannot be read exactly, or undefined. Whole days are exact. */
 function unclearIn(date: Date, isFine: boolean): string | undefined {
-  if (date.getTime() < firstDayMs)
-    return 'is a duration, a time without a date, or a date before March 1900, which spreadsheets do not store; write it as text, such as 1900-01-31';
-  const ms = date.getTime() % 1_000;
-  if (isFine && ms !== 0 && ms !== 999)
-    return 'has milliseconds, which cannot be read exactly from a spreadsheet; save the sheet as CSV';
+  const ms = date.getTime();
+  if (ms < firstDayMs)
+    return 'is a duration, a time without a date, or a date before 1910; write it as text, such as 1909-12-31';
+  if ((isFine && ms % dayMs !== 0) || ms % dayMs === dayMs - 1)
+    return 'is in a column with fractions of a second, which cannot be read exactly from a spreadsheet; save the sheet as CSV';
   return undefined;
 }
 
-/** Spreadsheets count days from 1900 as if that had been a leap year, so earlier dates are off by a day. */
-const firstDayMs = Date.UTC(1900, 2, 1);
+const dayMs = 86_400_000;
+
+/** A duration is stored like a date after the end of 1899, or of 1903. No record is about the years that follow. */
+const firstDayMs = Date.UTC(1910, 0, 1);
 
 function isFilled(row: SheetRow): boolean {
   return row.some((cell) => textOf(cell).trim() !== '');
@@ -116,10 +122,10 @@ function textOf(cell: unknown): string {
   return cell instanceof Date ? isoOf(cell) : String(cell);
 }
 
-/** Formats a date as ISO 8601, rounded to 10 ms. Finer times are refused. */
+/** Formats a date as ISO 8601, rounded to seconds if it is a millisecond too low. */
 function isoOf(date: Date): string {
-  const ms = date.getTime();
-  return new Date(ms % 10 === 9 ? ms + 1 : ms).toISOString();
+  const isLow = date.getUTCMilliseconds() === 999;
+  return new Date(date.getTime() + (isLow ? 1 : 0)).toISOString();
 }
 
 export function explainSheet(error: Error): never {
