@@ -161,12 +161,13 @@ it.each(['full', 'closed'] as const)(
   },
 );
 
-it('messages that cannot be printed change nothing', async () => {
+it('messages that cannot be printed change only the exit code', async () => {
   put('interactions.csv', 100);
   writeFileSync(join(place.cwd, 'notes.txt'), 'This file causes a warning.');
   const { exitCode, stdout } = await runUnread(['.', '--json'], 'full', true);
-  expect(exitCode).toBe(0);
+  expect(exitCode).toBe(2);
   expect(JSON.parse(stdout).files).toMatchObject([{ counts: { created: 100 } }]);
+  expect(journals()).toEqual([]);
 });
 
 it('a run that is killed between the removal of two journals has reported its result', async () => {
@@ -294,6 +295,32 @@ it('a new key of the same organisation continues an upload, a key of another one
   const resumed = await resume(successor);
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(await countOf()).toBe(20_000);
+});
+
+it('a key of another organisation does not continue an upload of which nothing was answered', async () => {
+  put('interactions.csv', 3_000);
+  let fate: Fate = 'cut after';
+  const losing = await through(({ method }) => (method === 'POST' ? fate : 'pass'));
+  const running = startIntake(losing, 'upload', 'interactions.csv');
+  await expect.poll(countOf).toBe(3_000);
+  running.kill('SIGKILL');
+  await running.ended;
+  fate = 'pass';
+  const resume = (other: string) =>
+    runIntake(
+      { ...losing, env: { ...losing.env, INTAKE_KEY: other } },
+      'upload',
+      'interactions.csv',
+      '--resume',
+    );
+  const stranger = await server.createKey(`${organisation}-stranger`);
+  const refused = await resume(stranger);
+  expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(refused.stderr).toContain('Use a key of the same organisation that may read data');
+  const theirs = await new Intake({ url: server.url, key: stranger }).data.overview();
+  expect(theirs.map(({ records }) => records).filter((records) => records > 0)).toEqual([]);
+  expect(await resume(await server.createKey(organisation))).toMatchObject({ exitCode: 0 });
+  expect(await countOf()).toBe(3_000);
 });
 
 it('the lock of another machine is respected while it is touched, and removed otherwise', async () => {

@@ -1,5 +1,6 @@
+import { realpathSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { resources, type UploadType } from '../generated/resources.ts';
 import { FileError, withPath } from '../parsing/file-error.ts';
 import { type FileFormat, formatOfName, typeOfName } from '../parsing/file-name.ts';
@@ -44,13 +45,23 @@ export async function findFiles(paths: readonly string[], type?: UploadType): Pr
       const isFolder = path !== '-' && (await statOf(path)).isDirectory();
       found.push(...(isFolder ? await filesIn(path, skipped) : [path]));
     });
-  const overwritten = found.find((path) => found.some((other) => path.startsWith(`${other}.failed.`)));
+  const placed = found.map((path) => resolve(path));
+  const overwritten = found.find((_, at) =>
+    placed.some((other) => placed[at]?.startsWith(`${other}.failed.`)),
+  );
   if (overwritten !== undefined)
     problems.push(
       `${overwritten}: it would be replaced while the file it came from is uploaded; upload it alone`,
     );
   const files: { path: string; type: UploadType }[] = [];
-  for (const path of new Set(found))
+  const byRealPath = new Map<string, string>();
+  for (const path of found) {
+    const realPath = path === '-' ? path : realPathOf(path);
+    const same = byRealPath.get(realPath);
+    if (same === undefined) byRealPath.set(realPath, path);
+    else if (resolve(same) !== resolve(path)) skipped.push(`${path} (the same file as ${same})`);
+  }
+  for (const path of byRealPath.values())
     await collect(path, () => {
       if (type === undefined && path === '-')
         throw new FileError('it has no name that contains its type; specify the type with --type');
@@ -58,6 +69,18 @@ export async function findFiles(paths: readonly string[], type?: UploadType): Pr
     });
   files.sort((a, b) => resources[a.type].order - resources[b.type].order);
   return { files, skipped, problems };
+}
+
+/**
+ * Returns the file's own path, whatever path or symbolic link leads to it. A file must be uploaded once, by one run at a time,
+ * with one journal. If it cannot be found, returns the path as it was given.
+ */
+export function realPathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return resolve(path);
+  }
 }
 
 async function statOf(path: string) {

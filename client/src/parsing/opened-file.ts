@@ -62,11 +62,19 @@ export interface OpenedRecords {
   chunks(): AsyncIterable<FileChunk>;
 }
 
+/** The first bytes of a file, as they were read. */
+export interface BytesRead {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
 export interface OpenedFile extends OpenedRecords {
   readonly path: string;
   /** The size on disk (undefined for standard input) and the number of bytes read, for showing the progress. */
   readonly bytes: number | undefined;
   bytesRead(): number;
+  /** Returns what was read so far, if that is needed and the file is read from its start to its end. */
+  hashRead?(): BytesRead;
   /** Closes the file if its records are not read. */
   close(): Promise<void>;
 }
@@ -77,4 +85,6 @@ export interface FileOptions extends PlanOptions {
   readonly encoding?: string | undefined;
   /** The number of records to skip at the start, counting records that failed. */
   readonly skipRecords?: number | undefined;
+  /** Whether `hashRead` will be called. */
+  readonly isHashed?: boolean | undefined;
 }

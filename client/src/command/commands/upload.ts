@@ -183,16 +183,15 @@ async function plan(
 async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
   const begun: string[] = [];
   try {
-    const all = await Promise.all(
-      planned.map(async (one) => {
-        const { path, circumstances, earlier } = one;
-        if (!circumstances || earlier) return one;
-        const upload = crypto.randomUUID();
-        begun.push(path);
-        await (await Journal.begin(path, circumstances, upload, false)).close();
-        return { ...one, upload };
-      }),
-    );
+    const all: Planned[] = [];
+    for (const one of planned) {
+      const { path, circumstances, earlier } = one;
+      const upload = circumstances && !earlier ? crypto.randomUUID() : undefined;
+      all.push(upload === undefined ? one : { ...one, upload });
+      if (!circumstances || upload === undefined) continue;
+      await (await Journal.begin(path, circumstances, upload, false)).close();
+      begun.push(path);
+    }
     for (const path of begun) await markReady(path);
     return all;
   } catch (error) {
@@ -252,7 +251,8 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
       : Journal.begin(path, circumstances, upload, true)));
   let file = one.standardInput;
   try {
-    file ??= await openFile(path, { ...options, type, skipRecords: before.done });
+    const isHashed = journal !== undefined && type === 'interactions';
+    file ??= await openFile(path, { ...options, type, skipRecords: before.done, isHashed });
     return await uploadFile(run, file, before, journal);
   } catch (error) {
     throw journal ? withAdvice(error, one, run) : error;

@@ -98,10 +98,19 @@ let onOutputError = (error: NodeJS.ErrnoException): void => {
   process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 2);
 };
 
-/** Handles output that cannot be written. If standard error cannot be written, there is nobody to tell. */
+/**
+ * Handles output that cannot be written. If messages cannot be written, only the exit code can say so, and the command
+ * continues.
+ */
 export function handleOutputErrors(): void {
   process.stdout.on('error', (error) => onOutputError(error));
-  process.stderr.on('error', () => {});
+  let isLost = false;
+  process.stderr.on('error', ({ code }: NodeJS.ErrnoException) => {
+    isLost ||= code !== 'EPIPE';
+  });
+  process.on('exit', () => {
+    if (isLost) process.exitCode = 2;
+  });
 }
 
 /** From now on, failures to write are remembered. The result waits for all output, and returns why it was not written. */

@@ -3,6 +3,8 @@ import { createReadStream } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Connection } from '../../connection.ts';
+import { realPathOf } from '../../files/find-files.ts';
+import type { components } from '../../generated/api.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import { IntakeError } from '../../index.ts';
 import { limits } from '../../limits.ts';
@@ -18,6 +20,8 @@ import {
   type Sent,
   sizeOf,
 } from './journal.ts';
+
+type ReceiptPage = components['schemas']['ReceiptPage'];
 
 export interface Resumable {
   readonly file: string;
@@ -43,14 +47,14 @@ export async function findEarlier(
     if (found === undefined) without.push(one);
     else {
       earlier.set(one.file, found.earlier);
-      const folder = dirname(one.file);
+      const folder = dirname(realPathOf(one.file));
       for (const name of found.head.files) members.set(resolve(folder, name), found.isReady);
     }
   }
-  const unknown = without.filter(({ file }) => !members.has(resolve(file)));
+  const unknown = without.filter(({ file }) => !members.has(realPathOf(file)));
   if (unknown.length > 0) throw notInterrupted(unknown, earlier.size > 0);
   for (const { file } of without) {
-    if (members.get(resolve(file)) === false) continue;
+    if (members.get(realPathOf(file)) === false) continue;
     say(`${file} is finished: its result was reported, and its journal is removed.`);
     earlier.set(file, reported);
   }
@@ -61,7 +65,7 @@ export async function findEarlier(
 export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0 };
 
 export function filesFrom(file: string, all: readonly string[]): string[] {
-  return all.map((other) => relative(dirname(resolve(file)), resolve(other)));
+  return all.map((other) => relative(dirname(realPathOf(file)), realPathOf(other)));
 }
 
 function notInterrupted(files: readonly Resumable[], hasOthers: boolean): UsageError {
@@ -88,8 +92,8 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
     return { head, isReady, earlier: { upload, state: undefined, sent, bytes: length } };
   }
-  if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, state?.done ?? 0);
-  await refuseOthers(connection, { file, head, now, state });
+  if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
+  await refuseOthers(connection, { file, head, now, state, sent });
   refuseForgotten(file, head.upload, [...sent.values()]);
   const earlier = { upload: head.upload, state, sent };
   if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
@@ -107,15 +111,12 @@ function ofOtherVersion(file: string, type: UploadType): UsageError {
  * Returns whether a broken interactions file has been replaced by a file that starts with the same bytes, so that the upload
  * can continue.
  */
-async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
-  return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
-}
-
-/** Returns the SHA-256 of a file's first bytes. */
-export async function hashOf(file: string, bytes: number): Promise<string> {
+async function isWholeOf(file: string, state: JournalState | undefined): Promise<boolean> {
+  if (state?.end !== 'broken' || state.read === undefined) return false;
+  const { bytes, sha256 } = state.read;
   const hash = createHash('sha256');
   if (bytes > 0) for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk);
-  return hash.digest('hex');
+  return sha256 === hash.digest('hex');
 }
 
 function changed(file: string, type: UploadType, done: number): UsageError {
@@ -130,7 +131,7 @@ function changed(file: string, type: UploadType, done: number): UsageError {
 /** Replaces the journal with one for the complete file, and returns the new journal's length. */
 async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
   const path = journalOf(file);
-  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, sha256: undefined })}\n`;
+  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, read: undefined })}\n`;
   await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
   await rename(`${path}.new`, path);
   return Buffer.byteLength(lines);
@@ -185,15 +186,17 @@ interface Compared {
   readonly head: Head;
   readonly now: Circumstances;
   readonly state: JournalState | undefined;
+  readonly sent: ReadonlyMap<number, Sent>;
 }
 
-async function refuseOthers(connection: Connection, { file, head, now, state }: Compared): Promise<void> {
+async function refuseOthers(connection: Connection, compared: Compared): Promise<void> {
+  const { file, head, now } = compared;
   const advice = 'or upload it again without --resume';
   if (head.service !== now.service)
     throw new UsageError(
       `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there, ${advice}.`,
     );
-  if (head.keyId !== now.keyId && !(await isOfSameOrganisation(connection, state)))
+  if (head.keyId !== now.keyId && !(await isOfSameOrganisation(connection, compared)))
     throw new UsageError(
       `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} does not show its receipts. Use a key of the same organisation that may read data, ${advice}.`,
     );
@@ -206,17 +209,24 @@ async function refuseOthers(connection: Connection, { file, head, now, state }: 
 }
 
 /**
- * Returns whether this key belongs to the organisation to which the upload has stored something. If nothing was answered, any
- * key may continue, because the upload then starts with the first record.
+ * Returns whether this key belongs to the organisation to which the upload has sent something, because it shows a receipt of
+ * the upload. If nothing was sent, any key may continue, because the upload then starts with the first record.
  */
 async function isOfSameOrganisation(
   connection: Connection,
-  state: JournalState | undefined,
+  { head, state, sent }: Compared,
 ): Promise<boolean> {
-  if (state?.requestId === undefined) return true;
   try {
-    await connection.request({ path: `/v1/requests/${state.requestId}` });
-    return true;
+    if (state?.requestId !== undefined) {
+      await connection.request({ path: `/v1/requests/${state.requestId}` });
+      return true;
+    }
+    for (const index of sent.keys()) {
+      const query = { idempotency_key: `${head.upload}-${index}`, limit: 1 };
+      const { requests } = await connection.request<ReceiptPage>({ path: '/v1/requests', query });
+      if (requests.length > 0) return true;
+    }
+    return sent.size === 0;
   } catch (error) {
     if (error instanceof IntakeError && ['receipt_not_found', 'missing_permission'].includes(error.code))
       return false;

@@ -1,7 +1,10 @@
+import { lstatSync } from 'node:fs';
 import { appendFile, type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import type { Counts } from '../../index.ts';
 import { limits } from '../../limits.ts';
+import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
 
@@ -18,8 +21,8 @@ export interface JournalState {
   readonly requestId?: string | undefined;
   /** `broken` means that the file could not be read to its end, and that everything before that point is done. */
   readonly end?: 'finished' | 'broken' | undefined;
-  /** The SHA-256 of a broken interactions file, used to recognise the complete file later. */
-  readonly sha256?: string | undefined;
+  /** What was read of a broken interactions file, used to recognise the complete file later. */
+  readonly read?: BytesRead | undefined;
 }
 
 /** Where and how a file is uploaded. A resumed upload must use the same values. */
@@ -197,8 +200,10 @@ function parsed(text: string): Head | JournalState | Sent | undefined {
   }
 }
 
+/** The journal of a symbolic link is the journal of the file. */
 export function journalOf(file: string): string {
-  return `${file}.journal`;
+  const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink();
+  return `${isLink ? realPathOf(file) : file}.journal`;
 }
 
 export async function removeJournal(file: string): Promise<void> {

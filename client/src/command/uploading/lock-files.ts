@@ -1,5 +1,5 @@
-import { realpath } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import { openDisk, PullFolderError } from '../../lake/disk.ts';
 import { lockFolder } from '../../lake/folder-lock.ts';
@@ -11,8 +11,8 @@ export async function lockFiles(files: readonly { readonly path: string }[]): Pr
   const namesIn = new Map<string, string[]>();
   for (const { path } of files) {
     if (path === '-') continue;
-    const folder = await realpath(dirname(path));
-    namesIn.set(folder, [...(namesIn.get(folder) ?? []), basename(path)]);
+    const file = realPathOf(path);
+    namesIn.set(dirname(file), [...(namesIn.get(dirname(file)) ?? []), basename(file)]);
   }
   const unlocks: (() => Promise<void>)[] = [];
   const unlock = async () => {

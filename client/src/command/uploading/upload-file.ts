@@ -11,7 +11,6 @@ import { addCounts, noCounts, type Outcome, sendCuts } from '../../uploading/sen
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import type { Progress } from '../terminal/progress.ts';
 import { warn } from '../terminal/terminal.ts';
-import { hashOf } from './earlier-run.ts';
 import {
   type Failed,
   type FileCut,
@@ -21,7 +20,7 @@ import {
   packRow,
   repeatedLines,
 } from './file-cut.ts';
-import { type Journal, type JournalState, sizeOf } from './journal.ts';
+import type { Journal, JournalState } from './journal.ts';
 import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
 
@@ -68,8 +67,7 @@ export async function uploadFile(
   journal: Journal | undefined,
 ): Promise<FileResult> {
   const { path, type } = file;
-  let state: JournalState = { ...before, end: undefined, sha256: undefined };
-  const { bytes } = journal ? await sizeOf(path) : { bytes: 0 };
+  let state: JournalState = { ...before, end: undefined, read: undefined };
   if (file.ignoredColumns.length > 0) {
     warn(
       `${path}: these columns are not fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
@@ -120,8 +118,7 @@ export async function uploadFile(
   }
   failedFile.close();
   const { broken } = reading;
-  const sha256 = broken && sent ? await hashOf(path, bytes) : undefined;
-  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', sha256 });
+  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', read: broken && file.hashRead?.() });
   return resultOf(path, type, state, broken);
 }
 

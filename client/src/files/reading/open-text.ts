@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { FileError } from '../../parsing/file-error.ts';
+import type { BytesRead, FileOptions } from '../../parsing/opened-file.ts';
 import { TextBytes } from '../../parsing/text/text-bytes.ts';
 import { decodePieces, type TextSource } from '../../parsing/text/text-source.ts';
 import { watchFile } from './watch-file.ts';
@@ -18,12 +20,16 @@ export interface OpenedText extends TextSource {
   /** The file size on disk, or undefined for standard input. */
   readonly bytes: number | undefined;
   bytesRead(): number;
+  hashRead(): BytesRead;
   /** Closes the text if it was not read to its end. */
   close(): Promise<void>;
 }
 
 /** Opens a file, or standard input if the path is `-`. Detects the compression from the first bytes. */
-export async function openText(path: string, encoding?: string): Promise<OpenedText> {
+export async function openText(
+  path: string,
+  { encoding, isHashed = false }: FileOptions = {},
+): Promise<OpenedText> {
   const text = new TextBytes(encoding);
   const unchanged = path === '-' ? undefined : await watchFile(path);
   const bytes = unchanged?.bytes;
@@ -33,8 +39,16 @@ export async function openText(path: string, encoding?: string): Promise<OpenedT
       ? process.stdin
       : createReadStream(path, { highWaterMark: readBytes, end: Math.max(bytes - 1, 0) });
   const decompress = decompressorOf(await firstBytes(source));
+  const hash = createHash('sha256');
+  let bytesHashed = 0;
+  const chunks = isHashed
+    ? eachPassed(source, (chunk) => {
+        hash.update(chunk);
+        bytesHashed += chunk.length;
+      })
+    : source;
   const pieces: AsyncIterator<Buffer> =
-    decompress === undefined ? source[Symbol.asyncIterator]() : decompressed(source, decompress);
+    decompress === undefined ? chunks[Symbol.asyncIterator]() : decompressed(chunks, decompress);
   const next = async () => {
     const piece = await pieces.next().catch(explain);
     await unchanged?.check(piece.done ?? false);
@@ -44,11 +58,22 @@ export async function openText(path: string, encoding?: string): Promise<OpenedT
     ...decodePieces({ next }, text),
     bytes,
     bytesRead: () => source.bytesRead,
+    hashRead: () => ({ bytes: bytesHashed, sha256: hash.copy().digest('hex') }),
     async close() {
       source.destroy();
       decompress?.destroy();
     },
   };
+}
+
+async function* eachPassed(
+  chunks: AsyncIterable<Buffer>,
+  take: (chunk: Buffer) => void,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    take(chunk);
+    yield chunk;
+  }
 }
 
 async function firstBytes(source: Readable): Promise<Buffer> {
@@ -81,7 +106,10 @@ const others = [
  * Yields everything that the decompressor produces. A piped stream would drop its buffer if the data were truncated. A
  * decompressor ends at bytes that do not continue the data, and then takes nothing more. Some programs pad with zeros.
  */
-async function* decompressed(source: Readable, decompress: Transform & Zlib): AsyncGenerator<Buffer> {
+async function* decompressed(
+  source: AsyncIterable<Buffer>,
+  decompress: Transform & Zlib,
+): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
   let given = 0;
   let isEnded = false;

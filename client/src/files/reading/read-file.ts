@@ -23,14 +23,15 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   const type = options.type ?? typeOf(path);
   const format = path === '-' ? undefined : formatOf(path);
   if (format === 'parquet' || format === 'xlsx') return openedTable(path, type, format, options);
-  const text = await openText(path, options.encoding);
-  const { bytes, bytesRead, close } = text;
+  const text = await openText(path, options);
+  const { bytes, bytesRead, hashRead, close } = text;
   const records = await openRecords(text, format, type, options).catch(async (error) => {
     await close();
     throw error;
   });
   const chunks = () => chunksOf(path, records.format, records.chunks());
-  return { ...records, path, bytes, bytesRead, close, chunks };
+  const hash = options.isHashed ? { hashRead } : {};
+  return { ...records, path, bytes, bytesRead, ...hash, close, chunks };
 }
 
 /** Opens a spreadsheet or Parquet file. */
