@@ -22,6 +22,8 @@ const faults = [
   'reset',
   'page instead',
   'page after',
+  'gateway error instead',
+  'gateway error after',
   'empty object after',
   'empty after',
   'answer to another request',
@@ -30,6 +32,8 @@ const faults = [
 ] as const;
 
 export type Fault = (typeof faults)[number];
+/** What a proxy counts: faults, requests without one, and faults of requests that only read. */
+export type Seen = Fault | 'none' | 'read disturbed';
 
 interface Received {
   readonly status: number;
@@ -44,16 +48,19 @@ export class ChaosProxy {
   /** The share of requests with a fault. */
   rate = 0;
   allowed: readonly Fault[] = faults;
+  /** If set, all requests go to this process, without faults. */
+  only: string | undefined;
   /** Waits before each request is forwarded. */
   gate: Promise<unknown> = Promise.resolve();
-  readonly seen = new Map<Fault | 'none', number>();
+  readonly seen = new Map<Seen, number>();
   readonly #random: Random;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #later = new Set<Promise<unknown>>();
   readonly #server = createServer((incoming, outgoing) => {
-    this.#answer(incoming, outgoing).catch(() => incoming.socket.destroy());
+    this.#note(this.#answer(incoming, outgoing)).catch(() => incoming.socket.destroy());
   });
-  #previous: Received | undefined;
+  /** The last answers of the service. */
+  readonly #answers: Received[] = [];
 
   constructor(random: Random) {
     this.#random = random;
@@ -65,7 +72,7 @@ export class ChaosProxy {
     this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Waits until every duplicate has been answered. */
+  /** Waits until every request has been answered, also duplicates and those of clients that were killed. */
   async settle(): Promise<void> {
     while (this.#later.size > 0) await Promise.all(this.#later);
   }
@@ -80,12 +87,19 @@ export class ChaosProxy {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    const isFaulty = incoming.method === 'POST' && this.#random.chance(this.rate);
-    const fault = isFaulty ? this.#random.pick(this.allowed) : undefined;
-    this.seen.set(fault ?? 'none', (this.seen.get(fault ?? 'none') ?? 0) + 1);
-    if (incoming.method === 'POST') await this.gate;
+    const isRead = incoming.method !== 'POST';
+    const isFaulty = this.only === undefined && this.#random.chance(this.rate);
+    const chosen = isFaulty ? this.#random.pick(this.allowed) : undefined;
+    const other = chosen === 'answer to another request' ? this.#answerToOther(incoming, body) : undefined;
+    // If no answer can be swapped, the right one is sent.
+    const fault = chosen === 'answer to another request' && !other ? undefined : chosen;
+    this.#count(fault ?? 'none');
+    if (isRead && fault) this.#count('read disturbed');
+    if (!isRead) await this.gate;
     if (fault === 'lost before') return void incoming.socket.destroy();
-    if (fault === 'page instead') return page(outgoing, this.#random.pick([200, 502, 503, 504]));
+    if (fault === 'page instead') return page(outgoing, this.#random.pick([200, 413, 502, 503, 504]));
+    if (fault === 'gateway error instead')
+      return gatewayError(outgoing, this.#random.pick([403, 413, 429, 502, 503, 504]));
     if (fault === 'limited') return page(outgoing, 429, { 'retry-after': '1' });
     if (fault === 'limited until a date')
       return page(outgoing, 429, { 'retry-after': new Date(Date.now() + 900).toUTCString() });
@@ -96,7 +110,21 @@ export class ChaosProxy {
       this.#note(sleep(delayMs).then(() => this.#forward(incoming, body)));
     }
     const received = await this.#note(this.#forward(incoming, body));
-    this.#send(fault, received, incoming, outgoing);
+    this.#answers.push(received);
+    if (this.#answers.length > answersKept) this.#answers.shift();
+    if (other) outgoing.writeHead(other.status, { 'content-type': 'application/json' }).end(other.body);
+    else this.#send(fault, received, incoming, outgoing);
+  }
+
+  #count(what: Seen): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
+  }
+
+  /** Returns an answer from which a client can see that it belongs to another request. */
+  #answerToOther({ url = '' }: IncomingMessage, body: Buffer): Received | undefined {
+    const asked = subjectOfRequest(url, body);
+    const others = this.#answers.filter((answer) => ![undefined, asked].includes(subjectOf(answer)));
+    return others.length === 0 ? undefined : this.#random.pick(others);
   }
 
   #note<T>(work: Promise<T>): Promise<T> {
@@ -111,12 +139,12 @@ export class ChaosProxy {
     { socket }: IncomingMessage,
     outgoing: ServerResponse,
   ): void {
-    const previous = this.#previous;
-    this.#previous = { status, headers, body };
     const { 'transfer-encoding': _, 'content-length': __, connection: ___, ...kept } = headers;
     const half = body.subarray(0, body.length >> 1);
     if (fault === 'lost after') socket.destroy();
-    else if (fault === 'page after') page(outgoing, this.#random.pick([200, 403, 504]));
+    else if (fault === 'page after') page(outgoing, this.#random.pick([200, 403, 413, 504]));
+    else if (fault === 'gateway error after')
+      gatewayError(outgoing, this.#random.pick([400, 403, 413, 500, 504]));
     else if (fault === 'empty object after')
       outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     else if (fault === 'empty after') outgoing.writeHead(status, { ...kept, 'content-length': 0 }).end();
@@ -124,14 +152,12 @@ export class ChaosProxy {
     else if (fault === 'reset') {
       outgoing.writeHead(status, { ...kept, 'content-length': body.length }).write(half);
       setTimeout(() => socket.resetAndDestroy(), 10);
-    } else if (fault === 'answer to another request' && previous && previous.body.length !== body.length)
-      outgoing.writeHead(previous.status, { 'content-type': 'application/json' }).end(previous.body);
-    else outgoing.writeHead(status, { ...kept, 'content-length': body.length }).end(body);
+    } else outgoing.writeHead(status, { ...kept, 'content-length': body.length }).end(body);
   }
 
   async #forward({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer): Promise<Received> {
     const { connection: _, ...kept } = headers;
-    const target = this.#random.pick(this.targets);
+    const target = this.only ?? this.#random.pick(this.targets);
     const onward = request(target + url, { method, headers: kept, agent: this.#agent });
     onward.end(body);
     const [answer] = (await once(onward, 'response')) as [IncomingMessage];
@@ -145,6 +171,49 @@ function page(outgoing: ServerResponse, status: number, headers: Record<string, 
   outgoing
     .writeHead(status, { 'content-type': 'text/html', ...headers })
     .end(`<html><body>${status} proxy</body></html>`);
+}
+
+/** Answers with a JSON error that has the form of the service's errors, but none of its codes. */
+function gatewayError(outgoing: ServerResponse, status: number): void {
+  outgoing
+    .writeHead(status, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ code: `gateway_${status}`, message: 'The gateway refused the request.' }));
+}
+
+const answersKept = 8;
+
+/**
+ * Returns what a successful answer is about: how many records, or the receipts of which Idempotency-Key. Errors, and answers
+ * about as many records, do not show which request they belong to, so the client cannot notice that they are swapped.
+ */
+function subjectOf({ body }: Received): string | undefined {
+  const answer = parsed(body);
+  if (answer?.interaction_id) return 'one interaction';
+  if (answer?.requests) return `receipts of ${answer.requests[0]?.idempotency_key}`;
+  if (!answer?.batches) return undefined;
+  return `${answer.batches.reduce((sum, { data }) => sum + data.counts.received, 0)} records`;
+}
+
+function subjectOfRequest(url: string, body: Buffer): string {
+  if (body.length === 0)
+    return `receipts of ${new URL(url, 'http://proxy').searchParams.get('idempotency_key')}`;
+  const { records } = parsed(body) ?? {};
+  return records ? `${records.length} records` : 'one interaction';
+}
+
+interface Body {
+  readonly records?: readonly unknown[];
+  readonly interaction_id?: string;
+  readonly requests?: readonly { readonly idempotency_key: string | null }[];
+  readonly batches?: readonly { readonly data: { readonly counts: { readonly received: number } } }[];
+}
+
+function parsed(body: Buffer): Body | undefined {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns the faults without duplicates. */

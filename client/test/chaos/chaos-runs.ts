@@ -14,6 +14,9 @@ export type Reported = 'stored' | 'failed' | 'unknown';
 /** What the client reported for each interaction, by its user_id. */
 export type Report = Map<string, Reported>;
 
+/** What happens to a command by chance, or for certain if the run says so. */
+export type Event = 'started twice' | 'key rotated' | 'limited' | 'full';
+
 export interface RunOf {
   readonly random: Random;
   readonly proxy: ChaosProxy;
@@ -22,6 +25,9 @@ export interface RunOf {
   readonly library: { readonly Intake: typeof Intake };
   /** Two keys of the organisation. The second one replaces the first one. */
   readonly keys: readonly [string, string];
+  /** The addresses of the processes, from the highest limits to the lowest. */
+  readonly processes: readonly string[];
+  readonly certain: readonly Event[];
   /** Revokes the first key. */
   revoke(): Promise<void>;
   readonly interactions: readonly NewInteraction[];
@@ -103,33 +109,33 @@ export async function runUpload({ random, proxy, library, keys, interactions }: 
 
 /** Uploads files with the command, which is killed, cannot write, is started twice, or loses its key, and resumes. */
 export async function runCommand(run: RunOf): Promise<Report> {
-  const { random, interactions, proxy } = run;
+  const { random, interactions, proxy, certain } = run;
   const cwd = mkdtempSync(join(tmpdir(), 'intake-chaos-'));
   try {
-    const half = random.chance(0.5) ? Math.floor(interactions.length / 2) : interactions.length;
+    const isDivided = random.chance(0.5) && certain.length === 0;
+    const half = isDivided ? Math.floor(interactions.length / 2) : interactions.length;
     put(join(cwd, 'interactions.csv'), interactions.slice(0, half));
     if (half < interactions.length) put(join(cwd, 'interactions-2.csv'), interactions.slice(half));
-    if (random.chance(0.25)) await runTwice(run, cwd);
-    const isRotated = random.chance(0.3);
+    let isDone = (certain.includes('started twice') || random.chance(0.25)) && (await runTwice(run, cwd));
+    const isRotated = certain.includes('key rotated') || random.chance(0.3);
     // A duplicate could reach a process that does not know yet that the key is revoked.
     if (isRotated) proxy.allowed = withoutDuplicates;
     let key = run.keys[0];
-    let isDone = false;
     for (let tries = 0; tries < 12 && !isDone; tries++) {
-      // The last tries are undisturbed, so that most runs end with a result.
-      const fate = tries < 5 ? random.pick(['kill', 'kill', 'full', 'limited', 'none'] as const) : 'none';
-      const ended = await runOnce(run, cwd, key, fate);
+      const ended = await runOnce(run, cwd, key, tries);
       isDone = ended.summary !== undefined;
-      if (isRotated && key === run.keys[0] && random.chance(0.5)) {
+      const isNow = certain.includes('key rotated') || random.chance(0.5);
+      if (isRotated && !isDone && key === run.keys[0] && isNow) {
         run.note('key rotated');
         await run.revoke();
         key = run.keys[1];
       }
     }
     const failed = new Set<string>();
+    // What follows the last line break was not written completely.
     for (const file of readdirSync(cwd).filter((name) => name.endsWith('.failed.ndjson')))
-      for (const line of readFileSync(join(cwd, file), 'utf8').trimEnd().split('\n'))
-        if (line !== '') failed.add(JSON.parse(line).user_id);
+      for (const line of readFileSync(join(cwd, file), 'utf8').split('\n').slice(0, -1))
+        failed.add(JSON.parse(line).user_id);
     return new Map(
       interactions.map((one) => {
         const name = nameOf(one);
@@ -144,36 +150,51 @@ export async function runCommand(run: RunOf): Promise<Report> {
 type Fate = 'kill' | 'full' | 'limited' | 'none';
 
 /** Runs the command once, as its messages advise. */
-async function runOnce(run: RunOf, cwd: string, key: string, fate: Fate) {
-  const { random } = run;
+async function runOnce(run: RunOf, cwd: string, key: string, tries: number) {
+  const { random, proxy, certain, processes } = run;
+  const sure = certain.filter((event) => event === 'limited' || event === 'full')[tries];
+  // The last tries are undisturbed, so that most runs end with a result.
+  const fate =
+    sure ?? (tries < 5 ? random.pick(['kill', 'kill', 'full', 'limited', 'none'] as const) : 'none');
+  // So many small requests fill the journal, and a process without limits can always finish the upload.
+  if (sure) proxy.only = processes.at(sure === 'limited' ? -1 : 0);
   const isResumed = readdirSync(cwd).some((name) => name.endsWith('.journal'));
   const child = start(run, cwd, key, ['.', '--json', ...(isResumed ? ['--resume'] : [])], fate);
   if (fate === 'kill') {
     const journal = join(cwd, 'interactions.csv.journal');
-    for (let waited = 0; waited < 400 && child.exitCode === null && !existsSync(journal); waited++)
-      await sleep(10);
+    while (child.exitCode === null && !existsSync(journal)) await sleep(10);
     await sleep(random.below(1_200));
     if (child.kill('SIGKILL')) run.note('killed');
   }
   const ended = await child.ended;
+  proxy.only = undefined;
   if (isResumed) run.note('resumed');
   if (/cannot be written/.test(ended.stderr)) run.note(`could not write (${fate})`);
   return ended;
 }
 
-/** Starts two runs at once. Requests wait until the second one has ended, or has had the time to send its own. */
-async function runTwice(run: RunOf, cwd: string): Promise<void> {
+/**
+ * Starts two runs at once. Requests wait until the second one has ended, or has had the time to send its own. Returns whether
+ * everything was reported.
+ */
+async function runTwice(run: RunOf, cwd: string): Promise<boolean> {
+  const isCertain = run.certain.includes('started twice');
+  const file = join(cwd, 'interactions.csv');
   const one = start(run, cwd, run.keys[0], ['.', '--json'], 'none');
   const two = start(run, cwd, run.keys[0], ['interactions.csv', '--json'], 'none');
   run.proxy.gate = Promise.race([one.ended, two.ended, sleep(20_000)]);
-  await sleep(run.random.below(3_000));
-  if (run.random.chance(0.5)) one.kill('SIGKILL');
+  if (!isCertain) await sleep(run.random.below(3_000));
+  if (!isCertain && run.random.chance(0.5)) one.kill('SIGKILL');
   await Promise.race([one.ended, two.ended]);
   // The journals show how to continue after these runs.
   one.kill('SIGKILL');
   two.kill('SIGKILL');
   const all = await Promise.all([one.ended, two.ended]);
   if (all.some(({ stderr }) => stderr.includes('Another intake upload'))) run.note('second run refused');
+  if (all[0].summary) return true;
+  if (!all[1].summary) return false;
+  for (const finished of [file, `${file}.journal`]) rmSync(finished, { force: true });
+  return !existsSync(join(cwd, 'interactions-2.csv'));
 }
 
 interface Ended {
