@@ -28,7 +28,7 @@ const overview = createRoute({
 const uploads = createRoute({
   getParentRoute,
   path: '/uploads',
-  validateSearch: only('type', 'status', 'from', 'to'),
+  validateSearch: only('type', 'status', 'idempotency_key', 'from', 'to'),
   component: lazyRouteComponent(() => import('./screens/uploads/uploads.tsx'), 'UploadsScreen'),
 });
 

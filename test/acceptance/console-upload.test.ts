@@ -188,6 +188,40 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await countInteractions()).toBe(4_996);
     });
 
+    it('an upload whose outcome is unknown says so, and links to the receipt of what is stored', async () => {
+      const page = await openScreen();
+      let requests = 0;
+      await page.route(/\/user-interactions\/batch$/, async (route) => {
+        // The first answer is lost. Afterwards, the service has lower limits.
+        if (++requests === 1) {
+          await route.fetch();
+          return route.abort();
+        }
+        const details = [
+          { field: 'records', code: 'too_many_records', message: 'must have at most 1 record' },
+        ];
+        const body = { code: 'invalid_request', message: 'The request is invalid.', details };
+        await route.fulfill({ status: 400, json: body });
+      });
+      const one = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop.shop_id };
+      const lines = [1, 2, 3].map((at) => `${JSON.stringify({ ...one, event_timestamp: at })}\n`);
+      await choose(page, 'interactions.ndjson', lines.join(''));
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByRole('button', { name: 'Upload 3 rows' }).click();
+      await page.getByText('The outcome is unknown: what was sent last may be stored.').waitFor();
+      await page.getByText('must have at most 1 record').waitFor();
+      expect(requests).toBe(2);
+      const [receipts] = await Promise.all([
+        page.waitForEvent('popup'),
+        page.getByRole('alert').getByRole('link').click(),
+      ]);
+      await receipts.getByRole('heading', { level: 1, name: 'Uploads' }).waitFor();
+      const table = receipts.getByRole('table', { name: 'Uploads' });
+      await table.waitFor();
+      expect(await table.getByRole('row').count()).toBe(1 + 1);
+      expect(await table.innerText()).toMatch(/Complete\s+3\b/);
+    });
+
     it.each([
       ['tags.xlsx', 'Row 3', xlsxOf],
       ['tags.parquet', 'Record 2', parquetOf],

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import { resources, type UploadType } from '../../../client/src/generated/resources.ts';
+import { isUploadAnswer } from '../../../client/src/uploading/send-cuts.ts';
 import { pagesQuery } from './pages.ts';
 import { call, type Query } from './request.ts';
 import type { Receipt, ReceiptPage, RecordPage, StoredRecord, UploadAnswer } from './types.ts';
@@ -32,5 +33,6 @@ export function uploadRecord(type: UploadType, record: StoredRecord, dryRun: boo
     method: 'POST',
     query: { dry_run: dryRun ? true : undefined },
     body: { records: [record] },
+    isAnswer: (answer) => isUploadAnswer(answer, 1),
   });
 }

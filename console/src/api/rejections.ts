@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
+import { haveCounts } from '../../../client/src/uploading/send-cuts.ts';
 import { pagesQuery } from './pages.ts';
 import { ApiError, call } from './request.ts';
 import type { RejectionGroup, RejectionPage, ReplayAnswer } from './types.ts';
@@ -58,7 +59,11 @@ export async function replayRejections(
   do {
     const query = { ...filter, cursor };
     const answer = await withPatience(() =>
-      call<ReplayAnswer>('/v1/rejections/replay', { method: 'POST', query }),
+      call<ReplayAnswer>('/v1/rejections/replay', {
+        method: 'POST',
+        query,
+        isAnswer: ({ batches }) => haveCounts(batches as ReplayAnswer['batches']),
+      }),
     );
     progress = addReplay(progress, answer);
     report(progress);
@@ -90,6 +95,7 @@ export async function discardRejections(
       call<{ readonly discarded: number; readonly has_more: boolean }>('/v1/rejections', {
         method: 'DELETE',
         query: { ...filter },
+        isAnswer: ({ discarded }) => Number.isSafeInteger(discarded),
       }),
     );
     total += discarded;

@@ -1,3 +1,4 @@
+import { isObject } from '../../../client/src/errors.ts';
 import type { ErrorBody, ErrorDetail } from './types.ts';
 
 /** The path on the port that served the page. The session cookie authenticates the requests. */
@@ -46,6 +47,8 @@ export interface Call {
   readonly query?: Query;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** Returns whether a body is an answer to this request. Any other body comes from something in between. */
+  readonly isAnswer?: (answer: Readonly<Record<string, unknown>>) => boolean;
 }
 
 /** Returns the query string of a URL, without parameters that have no value. */
@@ -57,7 +60,7 @@ export function queryText(query: Query): string {
 
 export async function call<T>(
   path: string,
-  { method = 'GET', query = {}, body, signal }: Call = {},
+  { method = 'GET', query = {}, body, signal, isAnswer = () => true }: Call = {},
 ): Promise<T> {
   const base = path === sessionPath ? consoleApi : apiBase();
   const response = await send(`${base}${path}${queryText(query)}`, {
@@ -74,8 +77,20 @@ export async function call<T>(
   const answer: unknown = await response.json().catch(() => undefined);
   // If every record in an upload failed, the service answers with 400 and a list of batches. Such a response is not an
   // error.
-  if (response.ok || isUploadAnswer(answer)) return answer as T;
-  throw errorOf(response, answer);
+  if (!response.ok && !(isObject(answer) && 'batches' in answer)) throw errorOf(response, answer);
+  // A proxy may answer 200 with its own page.
+  if (!isObject(answer) || !isAnswer(answer)) throw foreign(response.status, method);
+  return answer as T;
+}
+
+function foreign(status: number, method: string): ApiError {
+  const advice =
+    method === 'GET' ? '' : ' The outcome is unknown: check what is stored before you try again.';
+  return new ApiError(
+    status,
+    'unexpected_answer',
+    `Something between this page and the service answered with status ${status}.${advice}`,
+  );
 }
 
 async function send(address: string, init: RequestInit): Promise<Response> {
@@ -89,10 +104,6 @@ async function send(address: string, init: RequestInit): Promise<Response> {
       'The service could not be reached. Check the connection, then try again.',
     );
   }
-}
-
-function isUploadAnswer(answer: unknown): boolean {
-  return typeof answer === 'object' && answer !== null && 'batches' in answer;
 }
 
 function errorOf(response: Response, answer: unknown): ApiError {

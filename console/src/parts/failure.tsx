@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { ApiError } from '../api/request.ts';
 
 interface FailureProps {
@@ -5,13 +6,15 @@ interface FailureProps {
   /** Describes the failed action, such as "The uploads could not be read". */
   readonly what: string;
   readonly retry?: (() => void) | undefined;
+  /** What else the user has to know. */
+  readonly children?: ReactNode;
 }
 
 /**
  * Shows a failed request with its code, message and request id, so that the user can act on it or report it. There is no
  * retry button for an invalid request, because it would fail again.
  */
-export function Failure({ error, what, retry }: FailureProps) {
+export function Failure({ error, what, retry, children }: FailureProps) {
   const failed = error instanceof ApiError ? error : undefined;
   const details = failed?.details ?? [];
   const message = error instanceof Error ? error.message : String(error);
@@ -29,6 +32,7 @@ export function Failure({ error, what, retry }: FailureProps) {
           ))}
         </ul>
       )}
+      {children}
       <p className="notice-facts">
         {failed && (
           <>

@@ -181,12 +181,35 @@ function StepFailed({ error }: { readonly error: unknown }) {
       />
     );
   if (!(error instanceof IntakeError)) return <Failure error={error} what="The upload was interrupted" />;
-  const { status, code, message, requestId, details } = error;
+  const { status, code, message, requestId, details, idempotencyKeys } = error;
   return (
     <Failure
-      error={new ApiError(status ?? 0, code, message, { requestId, details })}
+      error={new ApiError(status ?? 0, code, inScreenWords(message), { requestId, details })}
       what="The upload was interrupted"
-    />
+    >
+      {error.outcome === 'unknown' && <UnknownOutcome keys={idempotencyKeys} />}
+    </Failure>
+  );
+}
+
+/** Names the requests that may be stored. Leaving this screen would end the upload, so the links open another tab. */
+function UnknownOutcome({ keys }: { readonly keys: readonly string[] }) {
+  return (
+    <>
+      <p>
+        The outcome is unknown: what was sent last may be stored. A request is stored if it has a receipt,
+        which these links show:
+      </p>
+      <ul>
+        {keys.map((key) => (
+          <li key={key}>
+            <Link to="/uploads" search={{ idempotency_key: key }} target="_blank">
+              <code className="id">{key}</code>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -8,7 +8,14 @@ import type { ReceiptSummary } from '../../api/types.ts';
 import { shellOptions } from '../../format/shell-word.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
-import { Filters, isFiltered, SelectFilter, TimeFilter, typeChoices } from '../../parts/filters.tsx';
+import {
+  Filters,
+  isFiltered,
+  SelectFilter,
+  TextFilter,
+  TimeFilter,
+  typeChoices,
+} from '../../parts/filters.tsx';
 import { Pages } from '../../parts/more.tsx';
 import { Empty, NothingFound, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -63,7 +70,7 @@ export function UploadsScreen() {
 
 function UploadFilters() {
   const filter = route.useSearch();
-  const { type, status, from, to } = filter;
+  const { type, status, idempotency_key, from, to } = filter;
   const change = useChangeFilter();
   return (
     <Filters folded={!isFiltered(filter)}>
@@ -78,6 +85,11 @@ function UploadFilters() {
         value={status}
         onChange={(value) => change('status', value)}
         choices={outcomeChoices}
+      />
+      <TextFilter
+        label="Idempotency key"
+        value={idempotency_key}
+        onChange={(value) => change('idempotency_key', value)}
       />
       <TimeFilter label="Received from" value={from} onChange={(value) => change('from', value)} />
       <TimeFilter label="Received before" value={to} onChange={(value) => change('to', value)} />

@@ -5,6 +5,8 @@ import { inConsoleWords } from '../../../format/format.ts';
  * messages mention the command's options. The order matters, because later patterns match parts of earlier ones.
  */
 const words: readonly (readonly [RegExp, string])[] = [
+  // The screen shows links instead.
+  [/ The outcome is unknown: .*$/s, ''],
   [/^it /, 'The file '],
   [/^its /, 'Its '],
   [
