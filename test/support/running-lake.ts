@@ -46,10 +46,10 @@ export async function startLakeProcess(
   ]);
   return {
     log,
-    async stop() {
+    async stop(signal: NodeJS.Signals = 'SIGTERM') {
       if (lake.exitCode !== null || lake.signalCode !== null) return;
       const closed = once(lake, 'close');
-      lake.kill('SIGTERM');
+      lake.kill(signal);
       await closed;
     },
   };

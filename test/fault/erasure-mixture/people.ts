@@ -60,9 +60,13 @@ export interface World {
   readonly laterShops: readonly string[];
 }
 
-/** Recognises the ids of people in any text. */
-export const idPattern =
-  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:library-pc|visitor)-[0-9a-f]{8}/gi;
+const idPattern =
+  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:library-pc|visitor)-[0-9a-f]{8}/g;
+
+/** Returns everything in a text that can be the id of a person. */
+export function idsIn(text: string): readonly string[] {
+  return text.toLowerCase().match(idPattern) ?? [];
+}
 
 /** Draws 2,000 people, a quarter of whom will be erased. */
 export function drawWorld(random: Random, size = 2_000): World {
