@@ -2,6 +2,9 @@ import { Random } from '../test/fault/erasure-mixture/random.ts';
 import { clientKinds } from './clients/kinds.ts';
 import type { FaultKind } from './faults/fault.ts';
 
+/** PostgreSQL's disk: without limits, small for all of its data or for the log alone, or one that can be slow. */
+export type Disk = 'any' | 'small' | 'small for the log' | 'slow';
+
 /** What a run does, drawn from its seed. Each part has a seed of its own, so that leaving parts out changes no other. */
 export interface Plan {
   readonly seed: number;
@@ -10,7 +13,7 @@ export interface Plan {
   readonly organisations: number;
   readonly lake: 'folder' | 's3';
   readonly hasRedis: boolean;
-  readonly hasSmallDisk: boolean;
+  readonly disk: Disk;
   readonly clients: readonly PlannedClient[];
   readonly faults: readonly PlannedFault[];
 }
@@ -45,7 +48,7 @@ export function drawPlan({ seed, seconds, faults, isSmall = false }: PlanOptions
   const organisations = isSmall ? 2 : 3;
   const lake = !isSmall && random.chance(0.3) ? 's3' : 'folder';
   const hasRedis = !isSmall && random.chance(0.5);
-  const hasSmallDisk = !isSmall && random.chance(0.3);
+  const disk = isSmall ? 'any' : random.pick<Disk>(['any', 'small', 'small for the log', 'slow']);
   const clients = Array.from({ length: organisations }, (_, organisation) => organisation).flatMap(
     (organisation) =>
       clientKinds.flatMap(({ name, perOrganisation }) => {
@@ -69,10 +72,10 @@ export function drawPlan({ seed, seconds, faults, isSmall = false }: PlanOptions
   };
   const planned = Array.from({ length: Math.ceil(seconds * faultsPerSecond) }, () => ({
     kind: draw(),
-    pauseMs: 500 + random.below(3_000),
+    pauseMs: 200 + random.below(1_800),
     seed: random.below(2 ** 31),
   }));
-  return { seed, seconds, isSmall, organisations, lake, hasRedis, hasSmallDisk, clients, faults: planned };
+  return { seed, seconds, isSmall, organisations, lake, hasRedis, disk, clients, faults: planned };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../test/fault/erasure-mixture/random.ts';
-import { checkEnd } from './checker/check-end.ts';
+import { checkEnd, checkShared } from './checker/check-end.ts';
 import { checkReferences, checkTouched } from './checker/check-records.ts';
 import type { RunningClient, Stage } from './clients/client.ts';
 import { uploadBase } from './clients/exports.ts';
@@ -22,6 +22,8 @@ export interface Result {
   readonly plan: Plan;
   readonly violations: readonly Violation[];
   readonly faults: Readonly<Record<string, number>>;
+  /** The kinds of faults that were drawn, but that this world cannot have. */
+  readonly unavailable: readonly string[];
   readonly counts: Readonly<Record<string, number>>;
   readonly statuses: Readonly<Record<string, number>>;
   readonly requests: number;
@@ -43,6 +45,8 @@ export interface Recovery {
 
 export interface RunOptions {
   readonly main: string;
+  /** The entry point of a defective copy, which replaces the program once the first records are stored. */
+  readonly defective?: string;
   readonly oldMain?: string | undefined;
   /** Stops as soon as one of these promises is broken. */
   readonly stopsAt?: (kind: string) => boolean;
@@ -66,7 +70,7 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<Result> 
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
   try {
-    return await run.play();
+    return await run.play().catch((error) => run.fail(error));
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
     await run.end();
@@ -79,6 +83,7 @@ class Run {
   readonly #violations: Violation[] = [];
   readonly #counts: Record<string, number> = {};
   readonly #faults: Record<string, number> = {};
+  readonly #unavailable = new Set<string>();
   readonly #recoveries: Recovery[] = [];
   readonly #over = new AbortController();
   readonly #ended = new AbortController();
@@ -126,14 +131,14 @@ class Run {
   }
 
   async play(): Promise<Result> {
-    const { organisations, seconds, lake, hasRedis, hasSmallDisk, isSmall } = this.#plan;
+    const { organisations, seconds, lake, hasRedis, disk, isSmall } = this.#plan;
     const { main, oldMain, log, haste = 1, settings = {} } = this.#options;
     this.#world = await World.start({
       main,
       oldMain,
       lake,
       hasRedis,
-      hasSmallDisk,
+      disk,
       isSmall,
       haste,
       settings,
@@ -143,10 +148,11 @@ class Run {
       await Promise.all(Array.from({ length: organisations }, (_, at) => this.#createOrganisation(at)));
     } catch (error) {
       // Nothing is disturbed yet, so everything must succeed.
-      this.#violate('I1: the beginning failed', String((error as Error).stack));
+      this.#violate('harness: the beginning failed', String((error as Error).stack));
       this.#organisations.splice(0);
       return this.#result();
     }
+    await this.#plant();
     log(`ready after ${this.#second} s`);
     const working = this.#startClients();
     const faulting = this.#playFaults().catch((error) => {
@@ -162,6 +168,18 @@ class Run {
     await this.#finish(working);
     await this.#checkEnd();
     return this.#result();
+  }
+
+  async #plant(): Promise<void> {
+    const { defective } = this.#options;
+    if (!defective) return;
+    const world = this.#world as World;
+    for (const program of [...world.serve, world.lake]) {
+      program.main = defective;
+      await program.stop();
+      program.start();
+    }
+    if (!(await world.untilReady())) throw new Error('the defective copy does not get ready');
   }
 
   async #createOrganisation(at: number): Promise<void> {
@@ -196,7 +214,10 @@ class Run {
       if (this.#over.signal.aborted) return;
       const fault = faultKinds.find(({ name }) => name === kind);
       const world = this.#world as World;
-      if (!fault || fault.suits?.(world) === false) continue;
+      if (!fault || fault.suits?.(world) === false) {
+        this.#unavailable.add(kind);
+        continue;
+      }
       await this.#playFault(fault, new Random(seed));
       await this.#checkNow();
     }
@@ -265,8 +286,13 @@ class Run {
         await client.check?.().catch((error) => this.#violate(`harness: ${name}`, String(error.stack)));
     for (const organisation of this.#organisations)
       if (!this.#mayStop) this.#checked += await checkEnd(world, organisation, violate);
-    for (const { name, bugs } of [...world.serve, world.lake])
-      if (bugs.length > 0) this.#violate(`I8: a bug in the log of ${name}`, { lines: bugs.slice(0, 5) });
+    if (!this.#mayStop) await checkShared(world, this.#organisations, violate);
+  }
+
+  /** Ends a run that could not be played, so that a campaign continues with the next. */
+  fail(error: Error): Result {
+    this.#violate('harness: the run', String(error.stack));
+    return this.#result();
   }
 
   #result(): Result {
@@ -275,6 +301,7 @@ class Run {
       plan: this.#plan,
       violations: this.#violations,
       faults: this.#faults,
+      unavailable: [...this.#unavailable],
       counts: this.#counts,
       statuses: Object.fromEntries(this.#traffic.statuses),
       requests: this.#traffic.requests,

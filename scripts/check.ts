@@ -97,6 +97,7 @@ const others: readonly Lane[][] = [
       ),
     ],
   ],
+  [[{ name: 'faults', command: ['node', 'faults/main.ts', '--ci'] }]],
   // Load tests that mostly wait run next to those that keep a core busy.
   [
     [

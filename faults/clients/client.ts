@@ -45,7 +45,7 @@ export function libraryOf({ world, organisation, random, count }: Stage): Intake
   return new Intake({
     url: world.url,
     key: random.pick(organisation.keys).key,
-    retryForMs: retryForMs / (world.options.haste ?? 1),
+    retryForMs,
     onRetry: () => count('retries of the library'),
   });
 }
@@ -63,7 +63,7 @@ interface Request {
   readonly headers?: Record<string, string>;
 }
 
-/** Sends one request without the library. Returns null if there was no answer, or only a temporary error. */
+/** Sends one request without the library. Returns null if there was no answer or an error, which `Traffic` judges. */
 export async function ask(
   { world, organisation }: Pick<Stage, 'world' | 'organisation'>,
   method: string,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mode, Person } from '../../test/fault/erasure-mixture/people.ts';
+import { judgeCertificate } from '../checker/check-certificate.ts';
 import { makeRecord } from '../world/records.ts';
 import { ask, type ClientKind, type Reply, type RunningClient, type Stage } from './client.ts';
 
@@ -13,9 +14,12 @@ export const erasures: ClientKind = {
 
 /** How long an erasure may take after the clients have ended, and nothing is disturbed any more. */
 const sweptWithinMs = 180_000;
+const peoplePerErasureMax = 12;
 
 interface Requested {
+  readonly id: string;
   readonly path: string;
+  readonly mode: Mode;
   readonly people: readonly Person[];
   readonly isLifted: boolean;
 }
@@ -37,7 +41,7 @@ class Erasing implements RunningClient {
     while (!this.#stage.isOver) {
       await sleep(300 + random.below(2_500), undefined, { signal: this.#stage.over }).catch(() => {});
       if (this.#stage.isOver) break;
-      const people = left.splice(0, 1 + random.below(6));
+      const people = left.splice(0, 1 + random.below(peoplePerErasureMax));
       if (people.length > 0) await this.#erase(people, random.pick(['anonymise', 'delete']));
       for (const one of [...this.#open]) {
         if (this.#stage.isOver || !(await this.#isSwept(one))) continue;
@@ -74,7 +78,8 @@ class Erasing implements RunningClient {
         Math.min(answeredMs, person.namedFromMs.get(ids[at] as string) ?? answeredMs),
       );
     count('people erased', people.length);
-    this.#open.push({ path: `/v1/erasures/${reply.body.erasure_id}`, people, isLifted });
+    const id = reply.body.erasure_id;
+    this.#open.push({ id, path: `/v1/erasures/${id}`, mode, people, isLifted });
     if (!byUser) await this.#expectNothing(random.pick(people), 'after the 202');
   }
 
@@ -93,15 +98,21 @@ class Erasing implements RunningClient {
     return false;
   }
 
-  async #finish({ path, people, isLifted }: Requested): Promise<void> {
-    const { violate, count } = this.#stage;
-    const certificate = await this.#untilAnswered('GET', `${path}/certificate`);
-    if (certificate.status !== 200)
-      violate('I10: no certificate of a swept erasure', {
-        body: certificate.body,
-        status: certificate.status,
-      });
+  async #judgeCertificate({ id, path, mode, people }: Requested): Promise<void> {
+    const { violate, count, organisation } = this.#stage;
+    const { status, body } = await this.#untilAnswered('GET', `${path}/certificate`);
+    if (status !== 200) return violate('I10: no certificate of a swept erasure', { body, status });
+    const published = await this.#untilAnswered('GET', '/v1/erasure-keys');
+    const expected = { organisationId: organisation.id, erasureId: id, mode, people: people.length };
+    const wrong = judgeCertificate(body, published.body.keys, expected);
+    if (wrong) violate(`I10: a false certificate: ${wrong}`, { body, expected });
     count('certificates');
+  }
+
+  async #finish(requested: Requested): Promise<void> {
+    const { violate, count } = this.#stage;
+    const { path, people, isLifted } = requested;
+    await this.#judgeCertificate(requested);
     for (const person of people.slice(0, 3)) await this.#expectNothing(person, 'after the sweep');
     if (!isLifted) {
       this.#erased.push(...people);
@@ -167,12 +178,16 @@ class Erasing implements RunningClient {
     // Lift last, because lifting one erasure must not let the people of the others in.
     const open = this.#open.toSorted((one, other) => Number(one.isLifted) - Number(other.isLifted));
     for (const one of open) {
-      const deadlineMs = this.#stage.world.deadline(sweptWithinMs);
+      const deadlineMs = performance.now() + sweptWithinMs;
       while (!(await this.#isSwept(one)) && performance.now() < deadlineMs) await sleep(500);
       const { status, body } = await this.#untilAnswered('GET', one.path);
-      if (status !== 200 || (body.state !== 'swept' && body.state !== 'done') || body.lake === 'pending')
-        this.#stage.violate('I10: not swept', { status, body });
-      else await this.#finish(one);
+      if (status === 200 && (body.state === 'swept' || body.state === 'done') && body.lake !== 'pending') {
+        await this.#finish(one);
+        continue;
+      }
+      this.#stage.violate('I10: not swept', { status, body });
+      // What is left of these people follows from that.
+      for (const person of one.people) person.isUncertain = true;
     }
   }
 }

@@ -1,54 +1,73 @@
+import type { FaultKind } from '../faults/fault.ts';
 import { faultKinds } from '../faults/kinds.ts';
-import { drawPlan, type PlanOptions } from '../plan.ts';
-import { runPlan } from '../run.ts';
+import { drawPlan, type Plan } from '../plan.ts';
+import { type Result, type RunOptions, runPlan } from '../run.ts';
 import { makeDefectiveCopy } from './defective-copy.ts';
 import type { Defect } from './defects.ts';
 
-export interface Found {
-  readonly name: string;
+export interface Search {
+  readonly seed: number;
   readonly seconds: number;
-  /** The violation that gives the defect away, or null. */
-  readonly violation: string | null;
+  /** How much sooner than usual copies and lakes have to be complete at the end. */
+  readonly haste: number;
+  /** The entry point of the program without defects. */
+  readonly main: string;
+  readonly log: (line: string) => void;
+  /** Shows the figures of a run without a defect. */
+  readonly show: (result: Result) => void;
 }
 
+const foundWithinSeconds = 180;
+
 /**
- * Runs each defective copy until a promise is broken, or for this time and the checks at the end, which find some of the
- * defects.
+ * Plays each plan with the program as it is, which must break no promise, and then with each defective copy until it breaks
+ * the promise that it should. Some defects are found only by the checks at the end. Returns what is wrong.
  */
-export async function findDefects(
-  defects: readonly Defect[],
-  { seed, seconds: workSeconds }: Pick<PlanOptions, 'seed' | 'seconds'>,
-  log: (line: string) => void,
-): Promise<Found[]> {
-  const found: Found[] = [];
-  for (const defect of defects) {
-    const copy = makeDefectiveCopy(defect);
-    try {
-      const wanted = defect.faults;
-      const faults = faultKinds.filter(
-        ({ name }) => wanted?.some((text) => name.includes(text)) ?? isGentle(name),
-      );
-      const plan = drawPlan({ seed, seconds: workSeconds, faults, isSmall: true });
-      const beganMs = performance.now();
-      const quietly = (line: string) => log(`    ${line.slice(0, 300)}`);
-      const result = await runPlan(plan, {
-        main: copy.main,
-        stopsAt: (kind) => defect.breaks.test(kind),
-        haste: 5,
-        log: quietly,
-      });
-      const seconds = Math.round((performance.now() - beganMs) / 1_000);
-      const violation = result.violations.find(({ kind }) => defect.breaks.test(kind))?.kind ?? null;
-      if (!violation) log(`    clients: ${JSON.stringify(result.counts)}`);
-      found.push({ name: defect.name, seconds, violation });
-      log(
-        `${violation ? 'found' : 'NOT FOUND'} after ${seconds} s: ${defect.name}: ${violation ?? 'nothing'}`,
-      );
-    } finally {
-      copy.remove();
+export async function findDefects(defects: readonly Defect[], search: Search): Promise<string[]> {
+  const wrong: string[] = [];
+  const plans = Map.groupBy(defects, ({ faults }) => JSON.stringify(faults));
+  for (const those of plans.values()) {
+    const plan = planFor(those[0] as Defect, search);
+    search.log('without a defect');
+    const { haste, main, log } = search;
+    const control = await runPlan(plan, { main, haste, log: indented(log) });
+    search.show(control);
+    if (control.violations.length > 0) wrong.push('without a defect, a promise is broken');
+    for (const defect of those) {
+      const failure = await findDefect(defect, plan, search);
+      if (failure) wrong.push(failure);
     }
   }
-  return found;
+  return wrong;
+}
+
+/** Returns what is wrong, or null. */
+async function findDefect(defect: Defect, plan: Plan, { main, haste, log }: Search): Promise<string | null> {
+  const { name, breaks } = defect;
+  const copy = makeDefectiveCopy(defect);
+  try {
+    const beganMs = performance.now();
+    const stopsAt: RunOptions['stopsAt'] = (kind) => breaks.test(kind);
+    const options = { main, defective: copy.main, stopsAt, haste, log: indented(log) };
+    const { violations, counts } = await runPlan(plan, options);
+    const seconds = Math.round((performance.now() - beganMs) / 1_000);
+    const found = violations.find(({ kind }) => breaks.test(kind));
+    if (!found) {
+      log(`NOT FOUND after ${seconds} s: ${name}; clients: ${JSON.stringify(counts)}`);
+      return `${name} was not found`;
+    }
+    log(`found after ${seconds} s: ${name}: ${found.kind}: ${found.detail.slice(0, 300)}`);
+    return seconds > foundWithinSeconds ? `${name} was found too late, after ${seconds} s` : null;
+  } finally {
+    copy.remove();
+  }
+}
+
+const indented = (log: Search['log']) => (line: string) => log(`    ${line.slice(0, 300)}`);
+
+function planFor({ faults: wanted }: Defect, { seed, seconds }: Search): Plan {
+  const isWanted = ({ name }: FaultKind) => wanted?.some((text) => name.includes(text)) ?? isGentle(name);
+  return drawPlan({ seed, seconds, faults: faultKinds.filter(isWanted), isSmall: true });
 }
 
 /** Faults that end soon, so that there is time for many requests. */

@@ -40,7 +40,8 @@ async function startStandby({ database, folder }: World, random: Scene['random']
   const { port } = new URL(database.url);
   const source = `host=127.0.0.1 port=${port} user=postgres password=${database.password}`;
   writeFileSync(join(home, 'data', 'standby.signal'), '');
-  return Database.start(home, { ...database.settings, primary_conninfo: source, hot_standby: 'on' });
+  const settings = { ...database.setup.settings, primary_conninfo: source, hot_standby: 'on' };
+  return Database.start(home, { ...database.setup, settings });
 }
 
 async function until(holds: () => Promise<boolean>): Promise<boolean> {

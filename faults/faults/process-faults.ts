@@ -50,11 +50,15 @@ export const processFaults: readonly FaultKind[] = [
     name: 'leader frozen until another one leads',
     weight: 3,
     async play(scene) {
-      const program = anyServe(scene);
-      program.signal('SIGSTOP');
-      await scene.world.database.query('delete from leases').catch(() => {});
-      await sleep(1_000 + scene.random.below(2_500));
-      program.signal('SIGCONT');
+      const { world, random } = scene;
+      const frozen = (await world.leader()) ?? anyServe(scene);
+      frozen.signal('SIGSTOP');
+      await world.database.query('delete from leases').catch(() => {});
+      const endMs = performance.now() + 8_000;
+      const isReplaced = async () => ![undefined, frozen].includes(await world.leader());
+      while (!(await isReplaced()) && performance.now() < endMs) await sleep(100);
+      await sleep(random.below(2_000));
+      frozen.signal('SIGCONT');
     },
   },
   {
@@ -68,6 +72,20 @@ export const processFaults: readonly FaultKind[] = [
     name: 'lake frozen',
     weight: 3,
     play: ({ world, random }) => freeze(world.lake, 500 + random.below(6_000)),
+  },
+  {
+    name: 'nginx killed',
+    weight: 2,
+    play: ({ world }) => world.nginx.restart(),
+  },
+  {
+    name: 'nginx frozen',
+    weight: 2,
+    async play({ world, random }) {
+      world.nginx.signal('SIGSTOP');
+      await sleep(500 + random.below(4_000));
+      world.nginx.signal('SIGCONT');
+    },
   },
   {
     name: 'Redis killed',

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, existsSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { Fault } from '../../test/support/s3-server.ts';
 import type { Program } from '../world/program.ts';
 import type { World } from '../world/world.ts';
@@ -76,6 +77,17 @@ export const surroundingsFaults: readonly FaultKind[] = [
     },
   },
   {
+    name: 'a process with another place for the lake',
+    weight: 1,
+    async play(scene) {
+      const other = mkdtempSync(join(scene.world.folder, 'other-lake-'));
+      const settings = { LAKE_URL: pathToFileURL(other).href };
+      await differ(anyProgram(scene), settings, 3_000 + scene.random.below(5_000));
+      const written = scene.organisations.filter(({ id }) => existsSync(join(other, id)));
+      if (written.length > 0) scene.violate('I12: a lake was written to another place', settings);
+    },
+  },
+  {
     name: 'a process with lower limits',
     weight: 1,
     play: ({ world, random }) => {
@@ -99,15 +111,34 @@ export const surroundingsFaults: readonly FaultKind[] = [
   },
   {
     name: 'the disk of PostgreSQL full',
-    weight: 1.5,
-    suits: ({ disk }) => disk !== undefined,
-    async play({ world, random }) {
-      await fill(world.disk as string, 1_000 + random.below(4_000));
-      // If its log could not be written, PostgreSQL has stopped.
-      if (!(await isUp(world))) await restartDatabase(world);
+    weight: 3,
+    suits: ({ disk, options }) => disk !== undefined && options.disk === 'small',
+    play: fillDatabase,
+  },
+  {
+    name: 'the disk of the log of PostgreSQL full',
+    weight: 3,
+    suits: ({ disk, options, database }) =>
+      disk !== undefined && options.disk === 'small for the log' && database.hasMovedLog,
+    play: fillDatabase,
+  },
+  {
+    name: 'the disk of PostgreSQL slow',
+    weight: 3,
+    suits: ({ slowDisk }) => slowDisk !== undefined,
+    async play({ world: { slowDisk }, random }) {
+      slowDisk?.delay(10 + random.below(300));
+      await sleep(1_000 + random.below(4_000));
+      slowDisk?.delay(0);
     },
   },
 ];
+
+async function fillDatabase({ world, random }: Scene): Promise<void> {
+  await fill(world.disk as string, 1_000 + random.below(4_000));
+  // If its log could not be written, PostgreSQL has stopped.
+  if (!(await isUp(world))) await restartDatabase(world);
+}
 
 const isUp = (world: World) =>
   world.database.query('select 1').then(

@@ -4,9 +4,12 @@ import {
   chownSync,
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -19,26 +22,55 @@ import {
   unprivilegedAccount,
 } from '../../src/cli/database/local-postgres.ts';
 
+interface Setup {
+  readonly settings: Readonly<Record<string, string>>;
+  /** More of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** PostgreSQL inherits the environment of this process. */
+async function startServer(folder: string, { settings, env = {} }: Setup): Promise<LocalPostgres> {
+  Object.assign(process.env, env);
+  try {
+    return await startLocalPostgres(folder, embeddedBinaries(), { ...settings });
+  } finally {
+    for (const name of Object.keys(env)) delete process.env[name];
+  }
+}
+
 /** A PostgreSQL server with its own data, which faults can kill, freeze, replace and fill. */
 export class Database {
   readonly #folder: string;
-  readonly settings: Readonly<Record<string, string>>;
+  readonly setup: Setup;
   #server: LocalPostgres;
 
-  private constructor(folder: string, server: LocalPostgres, settings: Readonly<Record<string, string>>) {
+  private constructor(folder: string, server: LocalPostgres, setup: Setup) {
     this.#folder = folder;
     this.#server = server;
-    this.settings = settings;
+    this.setup = setup;
   }
 
-  static async start(folder: string, settings: Readonly<Record<string, string>>): Promise<Database> {
+  static async start(folder: string, setup: Setup): Promise<Database> {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o755);
-    return new Database(
-      folder,
-      await startLocalPostgres(folder, embeddedBinaries(), { ...settings }),
-      settings,
-    );
+    return new Database(folder, await startServer(folder, setup), setup);
+  }
+
+  /** Moves the write-ahead log to another folder, which may be on another disk. */
+  async moveLog(folder: string): Promise<void> {
+    await this.end('SIGQUIT');
+    const log = join(this.#data, 'pg_wal');
+    cpSync(log, folder, { recursive: true });
+    rmSync(log, { recursive: true });
+    symlinkSync(folder, log);
+    giveAway(this.#folder);
+    giveAway(this.#folder, folder);
+    await this.restart();
+  }
+
+  /** Whether the log is in another folder. A restore brings it back. */
+  get hasMovedLog(): boolean {
+    return lstatSync(join(this.#data, 'pg_wal')).isSymbolicLink();
   }
 
   get url(): string {
@@ -99,7 +131,7 @@ export class Database {
 
   /** Starts the server on its data again, on another port. */
   async restart(): Promise<void> {
-    this.#server = await startLocalPostgres(this.#folder, embeddedBinaries(), { ...this.settings });
+    this.#server = await startServer(this.#folder, this.setup);
   }
 
   /** Copies the running server's data, as a base backup does. */
@@ -119,7 +151,7 @@ export class Database {
         'select labelfile as label from pg_backup_stop(false)',
       );
       // The log is copied last, so that it contains everything up to the end of the backup.
-      cpSync(join(this.#data, 'pg_wal'), join(copy, 'pg_wal'), { recursive: true });
+      cpSync(realpathSync(join(this.#data, 'pg_wal')), join(copy, 'pg_wal'), { recursive: true });
       mkdirSync(join(copy, 'pg_replslot'), { recursive: true });
       writeFileSync(join(copy, 'backup_label'), rows[0]?.label ?? '');
     });
@@ -148,9 +180,8 @@ export class Database {
 }
 
 /** Gives the copied files to the account that PostgreSQL runs as. */
-function giveAway(folder: string): void {
+function giveAway(folder: string, data = join(folder, 'data')): void {
   const account = unprivilegedAccount();
-  const data = join(folder, 'data');
   chmodSync(data, 0o700);
   if (!account) return;
   chownSync(join(folder, 'password'), account.uid, account.gid);

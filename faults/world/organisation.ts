@@ -46,6 +46,7 @@ export class Organisation {
   static async create(world: World, slug: string, seed: number): Promise<Organisation> {
     const { body } = await world.admin<{ organisation_id: string }>('POST', '/organisations', { slug });
     const organisation = new Organisation(slug, body.organisation_id, seed);
+    for (const { ids } of organisation.people) for (const id of ids) world.personalIds.add(id);
     for (const _ of many(2, () => 0)) await organisation.issueKey(world);
     return organisation;
   }

@@ -5,18 +5,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const linesKept = 400;
 
+/** Tells whether a text contains the id of a person. */
+export type NamesPerson = (text: string) => boolean;
+
 /** A process of the service with its supervisor, which starts it again whenever it ends, as systemd does. */
 export class Program {
   readonly name: string;
   /** The entry point of the next start. */
   main: string;
   readonly #command: string;
+  readonly #namesPerson: NamesPerson;
   /** The environment of the next start. */
   env: Record<string, string>;
   /** The last lines of the log. */
   readonly log: string[] = [];
   /** Lines that report a bug, as opposed to something that a fault explains. */
   readonly bugs: string[] = [];
+  /** Lines that contain the id of a person. */
+  readonly leaks: string[] = [];
   starts = 0;
   /** How long the supervisor waits before it starts the program again. */
   pauseMs = 200;
@@ -25,8 +31,15 @@ export class Program {
   #isFrozen = false;
   #supervised: Promise<void> = Promise.resolve();
 
-  constructor(name: string, main: string, command: string, env: Record<string, string>) {
+  constructor(
+    name: string,
+    main: string,
+    command: string,
+    env: Record<string, string>,
+    namesPerson: NamesPerson,
+  ) {
     this.name = name;
+    this.#namesPerson = namesPerson;
     this.main = main;
     this.#command = command;
     this.env = env;
@@ -65,7 +78,9 @@ export class Program {
   }
 
   #note(line: string): void {
-    this.log.push(line);
+    if (this.#namesPerson(line)) this.leaks.push(line);
+    // Most lines report an answer.
+    if (!line.startsWith('{"level":30')) this.log.push(line);
     if (this.log.length > linesKept) this.log.shift();
     // Errors of the language are bugs, whatever the fault. All other errors may follow from one.
     if (

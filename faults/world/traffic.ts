@@ -4,7 +4,6 @@ export class Traffic {
   /** Successful requests per second since the start. */
   readonly succeeded: number[] = [];
   readonly beganMs = performance.now();
-  lastSuccessMs = 0;
   requests = 0;
   #waiting: ((ms: number) => void)[] = [];
   readonly #violate: (kind: string, detail: unknown) => void;
@@ -27,7 +26,9 @@ export class Traffic {
         this.#count('no answer');
         throw error;
       }
-      this.#see(response, `${init?.method ?? 'GET'} ${new URL(String(input)).pathname}`);
+      const what = `${init?.method ?? 'GET'} ${new URL(String(input)).pathname}`;
+      this.#see(response, what);
+      if (response.status >= 500 && response.status !== 503) await this.#judgeError(response.clone(), what);
       return response;
     };
   }
@@ -47,13 +48,23 @@ export class Traffic {
     if (isOurs && (status === 429 || status === 503) && !headers.has('retry-after'))
       this.#violate('I7: overload without Retry-After', { status, what });
     if (status >= 400) return;
-    this.lastSuccessMs = performance.now();
-    const second = Math.floor((this.lastSuccessMs - this.beganMs) / 1_000);
+    const nowMs = performance.now();
+    const second = Math.floor((nowMs - this.beganMs) / 1_000);
     this.succeeded[second] = (this.succeeded[second] ?? 0) + 1;
-    for (const resolve of this.#waiting.splice(0)) resolve(this.lastSuccessMs);
+    // A 207 can mean that nothing was stored.
+    if (status === 207 || !/^POST \/(v1\/data|user-interactions)/.test(what)) return;
+    for (const resolve of this.#waiting.splice(0)) resolve(nowMs);
   }
 
-  /** Resolves with the time of the next success. */
+  /** No fault explains an error of the service itself. It cannot know the outcome of a commit whose answer was lost. */
+  async #judgeError(response: Response, what: string): Promise<void> {
+    if (response.headers.get('x-request-id') === null) return;
+    const body = await response.text().catch(() => '');
+    if (!/"(outcome_unknown|not_stored)"/.test(body))
+      this.#violate('I8: an internal error', { status: response.status, what, body: body.slice(0, 500) });
+  }
+
+  /** Resolves with the time of the next write that succeeds, for which PostgreSQL is needed. */
   nextSuccess(): Promise<number> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -7,13 +7,16 @@ import tls from 'node:tls';
 import { pathToFileURL } from 'node:url';
 import { disposable } from '../../test/support/disposable.ts';
 import { freePort } from '../../test/support/free-port.ts';
-import { startNginx } from '../../test/support/nginx.ts';
+import { type Nginx, startNginx } from '../../test/support/nginx.ts';
 import { type Redis, startRedis } from '../../test/support/redis.ts';
 import { type S3Server, startS3 } from '../../test/support/s3-server.ts';
+import { uuidPattern } from '../checker/uuid-pattern.ts';
 import { mountDisk, unmountDisk } from '../faults/surroundings-faults.ts';
+import type { Disk } from '../plan.ts';
 import { Database } from './database.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import { Program } from './program.ts';
+import { makeSlowDisk, type SlowDisk } from './slow-disk.ts';
 
 export interface WorldOptions {
   /** The entry point of the built service. */
@@ -21,15 +24,11 @@ export interface WorldOptions {
   readonly lake: 'folder' | 's3';
   readonly hasRedis: boolean;
   readonly isSmall?: boolean;
-  /**
-   * Divides the times that copies, lakes, erasures and reports may take at the end. Only for defects, which are to be found
-   * soon.
-   */
+  /** Divides the times that copies and lakes may take at the end. Only for defects, which are to be found soon. */
   readonly haste?: number;
   /** The entry point of an older version, which runs next to the current one now and then. */
   readonly oldMain?: string | undefined;
-  /** Whether PostgreSQL's data is on a disk that can be filled. */
-  readonly hasSmallDisk?: boolean;
+  readonly disk: Disk;
   /** More settings for every process. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -57,14 +56,20 @@ export class World {
   readonly serve: readonly Program[];
   readonly lake: Program;
   readonly lakeUrl: string;
-  /** The disk with PostgreSQL's data, if it can be filled. */
+  /** The disk with PostgreSQL's data or log, if it can be filled. */
   readonly disk: string | undefined;
+  /** PostgreSQL's disk, if it can be slow. */
+  readonly slowDisk: SlowDisk | undefined;
   /** nginx's certificate. */
   readonly caFile: string;
   readonly redis: Redis | undefined;
   readonly s3: S3Server | undefined;
+  readonly nginx: Nginx;
+  /** The ids of all people, which no log may contain. */
+  readonly personalIds = new Set<string>();
   #running = new AsyncDisposableStack();
   readonly #adminPorts: readonly number[];
+  readonly #metricsPorts: readonly number[];
   #adminToken = '';
 
   private constructor(parts: Pick<World, 'options' | 'folder' | 'database' | 'proxies' | 'lakeUrl'> & Parts) {
@@ -75,14 +80,20 @@ export class World {
     this.proxies = parts.proxies;
     this.lakeUrl = parts.lakeUrl;
     this.disk = parts.disk;
+    this.slowDisk = parts.slowDisk;
     this.caFile = join(parts.folder, 'ca.pem');
     this.redis = parts.redis;
     this.s3 = parts.s3;
+    this.nginx = parts.nginx;
+    this.#metricsPorts = parts.metricsPorts;
     this.#adminPorts = parts.adminPorts;
+    const namesPerson = (text: string) =>
+      (text.match(uuidPattern) ?? []).some((id) => this.personalIds.has(id.toLowerCase()));
     this.serve = parts.ports.map(
-      (port, at) => new Program(`serve ${at + 1}`, options.main, 'serve', this.#environment(at, port)),
+      (port, at) =>
+        new Program(`serve ${at + 1}`, options.main, 'serve', this.#environment(at, port), namesPerson),
     );
-    this.lake = new Program('lake', options.main, 'lake', this.#environment('lake'));
+    this.lake = new Program('lake', options.main, 'lake', this.#environment('lake'), namesPerson);
   }
 
   static async start(options: WorldOptions): Promise<World> {
@@ -92,14 +103,19 @@ export class World {
     chmodSync(folder, 0o755);
     mkdirSync(join(folder, 'lake'));
     mkdirSync(join(folder, 'tmp'));
-    // Processes are killed, but never the machine, so nothing has to reach the disk.
-    const settings = { max_connections: '110', max_wal_size: '512MB', ...disposable };
+    const slowDisk = options.disk === 'slow' ? makeSlowDisk(folder) : undefined;
+    // Processes are killed, but never the machine, so nothing has to reach the disk, unless waiting for it is tried.
+    const durability = slowDisk ? {} : disposable;
+    const settings = { max_connections: '110', max_wal_size: '512MB', ...durability };
     const disk = join(folder, 'disk');
     mkdirSync(disk);
-    const isMounted = options.hasSmallDisk === true && mountDisk(disk, diskMegabytes);
+    const megabytes = diskMegabytes[options.disk];
+    const isMounted = megabytes !== undefined && mountDisk(disk, megabytes);
     if (isMounted) running.defer(() => unmountDisk(disk));
-    const database = await Database.start(join(isMounted ? disk : folder, 'postgres'), settings);
+    const place = isMounted && options.disk === 'small' ? disk : folder;
+    const database = await Database.start(join(place, 'postgres'), { settings, ...slowDisk });
     running.defer(() => database.stop());
+    if (isMounted && options.disk === 'small for the log') await database.moveLog(join(disk, 'log'));
     const redis = options.hasRedis ? await startRedis() : undefined;
     running.defer(() => redis?.stop());
     const s3 = options.lake === 's3' ? await startS3() : undefined;
@@ -120,8 +136,10 @@ export class World {
       redis: redis && (await FaultProxy.start(Number(new URL(redis.url).port))),
     };
     const lakeUrl = s3?.lakeUrl ?? pathToFileURL(join(folder, 'lake')).href;
-    const parts = { options, folder, database, proxies, lakeUrl, redis, s3, ports, adminPorts };
-    const all = { ...parts, disk: isMounted ? disk : undefined };
+    const metricsPorts = [await freePort(), await freePort()];
+    const parts = { options, folder, database, proxies, lakeUrl, redis, s3, nginx, slowDisk };
+    const ownPorts = { ports, adminPorts, metricsPorts };
+    const all = { ...parts, ...ownPorts, disk: isMounted ? disk : undefined };
     const world = new World(all);
     running.defer(() => world.#end());
     await world.#prepare();
@@ -148,12 +166,13 @@ export class World {
       ERASURE_KEYS: erasureKey,
       LAKE_URL: this.lakeUrl,
       LAKE_DELAY_SECONDS: '1',
-      LOG_LEVEL: 'warn',
+      LOG_LEVEL: 'info',
       ...(AWS_REGION && this.s3 && { AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY }),
       ...(this.proxies.redis && { REDIS_URL: `redis://127.0.0.1:${this.proxies.redis.port}` }),
       ...(at !== 'lake' && {
         PORT: String(port),
         ADMIN_PORT: String(this.#adminPorts[at]),
+        METRICS_PORT: String(this.#metricsPorts[at]),
         ADMIN_DATABASE_URL: url(logins.admin),
         TRUSTED_PROXY: '127.0.0.1',
         ...unlimited,
@@ -231,10 +250,23 @@ export class World {
     return (await Promise.all(this.#adminPorts.map(waitFor))).every(Boolean);
   }
 
+  /** Returns the process that does the maintenance, if one answers that it does. */
+  async leader(): Promise<Program | undefined> {
+    const leads = await Promise.all(
+      this.#metricsPorts.map((port) =>
+        fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(1_000) })
+          .then(async (answer) => /^intake_maintenance_leader 1$/m.test(await answer.text()))
+          .catch(() => false),
+      ),
+    );
+    return this.serve[leads.indexOf(true)];
+  }
+
   /** Undoes what a fault may have left, whatever it was. */
   async heal(): Promise<void> {
     this.database.signal('SIGCONT');
     this.redis?.thaw();
+    this.nginx.signal('SIGCONT');
     for (const program of [...this.serve, this.lake]) {
       program.signal('SIGCONT');
       program.start();
@@ -265,15 +297,18 @@ export class World {
 }
 
 interface Parts {
+  readonly slowDisk: SlowDisk | undefined;
   readonly disk: string | undefined;
   readonly redis: Redis | undefined;
   readonly s3: S3Server | undefined;
+  readonly nginx: Nginx;
+  readonly metricsPorts: readonly number[];
   readonly ports: readonly number[];
   readonly adminPorts: readonly number[];
 }
 
-/** Enough for a run, and so small that it is soon full. */
-const diskMegabytes = 2_500;
+/** Enough for a run, and so small that the disk is soon full. */
+const diskMegabytes: Readonly<Partial<Record<Disk, number>>> = { small: 2_500, 'small for the log': 900 };
 
 /** The clients send more than the default limits allow. */
 const unlimited = {

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { everyPermission } from '../support/api.ts';
 import { erasureKey } from '../support/app.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { bytesInFolder } from '../support/lake-traces.ts';
 import { lakeFolder } from '../support/running-lake.ts';
 import { checkLake, checkStatistics, checkTables } from './erasure-mixture/check-tables.ts';
 import { startErasures } from './erasure-mixture/erasing.ts';
@@ -93,7 +94,7 @@ async function playRound(at: number): Promise<Round> {
   const erasures = await erasing;
   await untilQuiet();
   await checkTables(round, admin);
-  if (round.hasLake) await checkLake(round, join(lake.path, round.organisationId));
+  if (round.hasLake) await checkLake(round, bytesInFolder(join(lake.path, round.organisationId)));
   await checkStatistics(round, admin);
   const { length: records } = round.writes;
   const { length: violations } = round.violations;

@@ -34,11 +34,25 @@ export async function* bytesInFolder(folder: string): AsyncGenerator<{ path: str
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
-    const bytes = readFileSync(path);
-    const parts: Buffer[] = [bytes];
-    for await (const frame of framesIn(bytes)) parts.push(frame);
-    yield { path, parts };
+    yield { path, parts: await partsOf(readFileSync(path)) };
   }
+}
+
+/** Like `bytesInFolder`, for a folder in a store. */
+export async function* bytesInStore(
+  store: LakeStore,
+  folder: string,
+): AsyncGenerator<{ path: string; parts: Buffer[] }> {
+  for await (const { path } of store.list(folder)) {
+    const bytes = await store.read(path);
+    if (bytes) yield { path, parts: await partsOf(bytes) };
+  }
+}
+
+async function partsOf(bytes: Buffer): Promise<Buffer[]> {
+  const parts: Buffer[] = [bytes];
+  for await (const frame of framesIn(bytes)) parts.push(frame);
+  return parts;
 }
 
 async function* framesIn(bytes: Buffer): AsyncGenerator<Buffer> {

@@ -22,6 +22,10 @@ export interface Nginx {
   errors(): string;
   /** Returns nginx's request log, as configured. */
   requests(): string;
+  /** Sends a signal to all of its processes. */
+  signal(signal: NodeJS.Signals): void;
+  /** Kills all of its processes, and starts it again on the same port. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -43,20 +47,37 @@ http {
 ${documented(ports, port, certFile, keyFile, requests)}}
 `,
   );
-  const server = spawn(program, ['-p', folder, '-c', file, '-e', log, '-g', 'daemon off;'], {
-    stdio: 'ignore',
-  });
-  const ended = once(server, 'exit');
+  const start = async () => {
+    const started = spawn(program, ['-p', folder, '-c', file, '-e', log, '-g', 'daemon off;'], {
+      stdio: 'ignore',
+    });
+    const ended = once(started, 'exit');
+    for (let attempt = 0; !(await listens(port)); attempt++) {
+      if (attempt === 1_200 || started.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
+      await sleep(50);
+    }
+    return { started, ended };
+  };
+  let server = await start();
+  const signal = (name: NodeJS.Signals) => {
+    const { pid } = server.started;
+    const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
+    server.started.kill(name);
+    spawnSync('kill', ['-s', name.slice(3), ...stdout.trim().split(/\s+/)]);
+  };
   const stop = async () => {
-    server.kill('SIGQUIT');
-    await ended;
+    signal('SIGCONT');
+    server.started.kill('SIGQUIT');
+    await server.ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  for (let attempt = 0; !(await listens(port)); attempt++) {
-    if (attempt === 1_200 || server.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
-    await sleep(50);
-  }
   return {
+    signal,
+    async restart() {
+      signal('SIGKILL');
+      await server.ended;
+      server = await start();
+    },
     url: `https://127.0.0.1:${port}`,
     ca: pem,
     errors: () => readFileSync(log, 'utf8'),

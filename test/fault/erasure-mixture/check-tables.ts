@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { bytesInFolder } from '../../support/lake-traces.ts';
+import type { bytesInFolder } from '../../support/lake-traces.ts';
 import {
   formOf,
   formsOf,
@@ -108,17 +108,17 @@ async function rejectedIds({ organisationId }: Round, admin: pg.Client): Promise
 }
 
 /** Returns the ids of the people who were erased and not lifted. */
-function erasedIds({ world }: Searched): Map<string, Person> {
+function erasedIds({ world }: Pick<Searched, 'world'>): Map<string, Person> {
   const erased = world.people.filter(({ staysErased }) => staysErased);
   return new Map(erased.flatMap((person) => person.ids.map((id) => [id, person] as const)));
 }
 
 /** Looks for the ids of erased people in every byte of the lake. */
-export async function checkLake(round: Searched, folder: string): Promise<void> {
+export async function checkLake(round: Searched, files: ReturnType<typeof bytesInFolder>): Promise<void> {
   const erased = erasedIds(round);
   const kept = new Set(round.world.students.kept.flatMap(({ ids }) => ids));
   let isWritten = false;
-  for await (const { path, parts } of bytesInFolder(folder)) {
+  for await (const { path, parts } of files) {
     const ids = parts.flatMap((part) => idsIn(part.toString('latin1')));
     for (const id of new Set(ids)) {
       isWritten ||= kept.has(id);
@@ -133,7 +133,10 @@ export async function checkLake(round: Searched, folder: string): Promise<void> 
  * Looks for the ids of erased people in the planner's statistics, which are samples of rows. Statistics of one round may
  * contain ids of earlier rounds, whose people are gone too.
  */
-export async function checkStatistics(round: Round, admin: pg.Client): Promise<void> {
+export async function checkStatistics(
+  round: Pick<Searched, 'world' | 'violate'>,
+  admin: pg.Client,
+): Promise<void> {
   const erased = erasedIds(round);
   const { rows } = await admin.query<{ name: string; text: string }>(
     `select tablename || '.' || attname as name, concat(most_common_vals::text, histogram_bounds::text) as text
