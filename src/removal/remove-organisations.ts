@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts';
 import { type JobKind, jobKind, type Next, type Place } from '../jobs/job.ts';
-import { runningTransactions } from '../postgres/cluster/running-transactions.ts';
+import { type Fence, passFence } from '../jobs/pass-fence.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { queryRow, retryConflicts } from '../postgres/transactions.ts';
 import { removalLimits } from './limits.ts';
@@ -8,10 +8,8 @@ import { nextPart, type Progress, partsToRemove } from './parts-to-remove.ts';
 
 type RemovalStep = 'begin' | 'fence' | 'rows' | 'finish';
 
-/** The stage of a removal, and while it has not started, the transactions to wait for. */
 interface Stage {
   readonly isDerived: boolean;
-  readonly awaited?: readonly string[];
 }
 
 /**
@@ -37,7 +35,7 @@ export function removeOrganisations({
     },
     steps: {
       begin: { call: (pool, place) => begin(pool, place, daysKept) },
-      fence: { wait: passFence },
+      fence: { wait: waitForWriters },
       rows: { call: removeRows },
       finish: { call: finish },
     },
@@ -59,12 +57,10 @@ async function begin(pool: Pool, { organisationId }: Place, daysKept: number): P
 }
 
 /** Waits for transactions that started before a stage, because they may still write to the stage's tables. */
-async function passFence(pool: Pool, { position }: Place): Promise<Next<RemovalStep> | undefined> {
-  const { isDerived, awaited } = position as Stage;
-  const running = await runningTransactions(pool);
-  const left = awaited ? running.filter((one) => awaited.includes(one)) : running;
-  if (left.length === 0) return { step: 'rows', position: { isDerived } satisfies Stage };
-  return awaited ? undefined : { step: 'fence', position: { isDerived, awaited: left } satisfies Stage };
+async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<RemovalStep> | undefined> {
+  const at = position as Fence<Stage>;
+  const next = await passFence(pool, at);
+  return next === 'passed' ? { step: 'rows', position: { isDerived: at.isDerived } satisfies Stage } : next;
 }
 
 /** Removes the next rows. Parts without rows are passed in the same step. */

@@ -2,11 +2,11 @@
 
 import type { JobKind } from '../../jobs/job.ts';
 import { jobKind, type Next, type Place } from '../../jobs/job.ts';
+import { type Fence, passFence } from '../../jobs/pass-fence.ts';
 import { limits } from '../../limits.ts';
 import { nextRows } from '../../people/find-rows.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { tableWith } from '../../people/personal-tables.ts';
-import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
 import { lastUuid } from '../../registry/uuid-v7.ts';
@@ -31,7 +31,7 @@ export function erasePeople(suppressions: Suppressions): JobKind {
     steps: {
       start: { work: start },
       identify: { call: (pool, place) => identifyPeople(pool, place, suppressions) },
-      fence: { wait: passFence },
+      fence: { wait: waitForWriters },
       expand: { call: (pool, place) => expand(pool, place, suppressions) },
       report: { work: sweepReport },
       rows: { work: eraseRows },
@@ -73,23 +73,15 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
   return { next: { step: rows.some(isRestored) ? 'identify' : 'fence' } };
 }
 
-interface Fence {
-  /** The transactions that were running when the last ids were suppressed. */
-  readonly awaited: readonly string[];
-  readonly isExpanded: boolean;
-}
-
 /**
  * Waits for the transactions that were running when the suppression committed, because they may have checked their records
  * against the previous version. All later transactions see the new version.
  */
-async function passFence(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
-  const { awaited, isExpanded } = (position ?? { isExpanded: false }) as Partial<Fence>;
-  if (!awaited) await waitForVersions(pool);
-  const running = await runningTransactions(pool);
-  const left = awaited ? running.filter((one) => awaited.includes(one)) : running;
-  if (left.length === 0) return { step: isExpanded ? 'report' : 'expand' };
-  return awaited ? undefined : { step: 'fence', position: { awaited: left, isExpanded } };
+async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
+  const at = (position ?? { isExpanded: false }) as Fence<{ readonly isExpanded: boolean }>;
+  if (!at.awaited) await waitForVersions(pool);
+  const next = await passFence(pool, at);
+  return next === 'passed' ? { step: at.isExpanded ? 'report' : 'expand' } : next;
 }
 
 /** How far the expansion has got, and what follows it. */

@@ -1,0 +1,20 @@
+import { runningTransactions } from '../postgres/cluster/running-transactions.ts';
+import type { Pool } from '../postgres/pool.ts';
+
+/** What a fence saves: the transactions that it waits for, and what its job needs afterwards. */
+export type Fence<T> = T & { readonly awaited?: readonly string[] };
+
+/**
+ * Waits for the transactions that were running when a job arrived at its fence. Returns 'passed' when they have ended, the
+ * position to save when the fence begins, and undefined if it has to look again later.
+ */
+export async function passFence<T>(
+  pool: Pool,
+  position: Fence<T>,
+): Promise<'passed' | { readonly step: 'fence'; readonly position: Fence<T> } | undefined> {
+  const { awaited } = position;
+  const running = await runningTransactions(pool);
+  const left = awaited ? running.filter((one) => awaited.includes(one)) : running;
+  if (left.length === 0) return 'passed';
+  return awaited ? undefined : { step: 'fence', position: { ...position, awaited: left } };
+}
