@@ -1,15 +1,16 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { LineBuffer } from '../records/line-buffer.ts';
-import { isBeingErased } from '../records/tables.ts';
+import { isErasedIn, isErasedText } from '../records/tables.ts';
 import { mentions } from '../registry/personal.ts';
 import { personalFields } from '../registry/upload-types.ts';
 
 const fields = personalFields('interactions');
-const isErased = (field: string) => isBeingErased(`(r.record::json->>'${field}')`);
+const fieldOf = (field: string) => `(r.record::json->>'${field}')`;
+const isErased = (field: string) => isErasedIn('interactions', field, fieldOf(field));
 
 /** Whether the collected interaction belongs to somebody else and only mentions a person who is being erased. */
-const isMentioned = `(r.is_hidden and r.type = 'interactions' and ${mentions(fields, isErased, (field) => `(r.record::json->>'${field}')`)})`;
+const isMentioned = `(r.is_hidden and r.type = 'interactions' and ${mentions(fields, isErased, fieldOf)})`;
 const withoutMentioned = `(r.record::jsonb || '${JSON.stringify(Object.fromEntries(fields.alone.map((field) => [field, null])))}')::text`;
 
 interface Collected {
@@ -36,8 +37,7 @@ export async function* collectedLines(
          from (
            select type, id, case when ${isMentioned} then ${withoutMentioned} else record end as record
            from (select *, exists (
-               select from jsonb_array_elements_text(a.people) as p(id)
-               join erasure_ids e on e.organisation_id = $1 and e.id = p.id) as is_hidden
+               select from jsonb_array_elements_text(a.people) as p(id) where ${isErasedText('p.id')}) as is_hidden
              from access_request_records a
              where organisation_id = $1 and access_request_id = $2 and (type, id) > ($3, $4)) as r
            where not is_hidden or ${isMentioned}

@@ -2,7 +2,7 @@ import { limits } from '../limits.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
 import type { AskedPage } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { isBeingErased, isVisible } from '../records/tables.ts';
+import { isErasedIn, isVisible } from '../records/tables.ts';
 import { isUuid, type Scalar } from '../registry/fields.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
 import { personalFields } from '../registry/upload-types.ts';
@@ -106,7 +106,7 @@ function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: 
   // Rows of other students are shown without a user who is being erased, so a search for that user finds nothing.
   const isHidden = personalFields('interactions')
     .alone.filter((field) => field in equal)
-    .map((field) => `and not ${isBeingErased(add(equal[field]))}`);
+    .map((field) => `and not ${isErasedIn('interactions', field, `${add(equal[field])}::text`)}`);
   const path = `from interactions where organisation_id = $1
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} ${isHidden.join(' ')} order by interaction_id desc`;

@@ -1,5 +1,7 @@
 import { mapInTurns } from '../json/map-in-turns.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { isBeingErased } from '../records/tables.ts';
+import { isUuid } from '../registry/fields.ts';
 import { uuidPattern } from './ids-in-text.ts';
 
 /** The largest number of ids in one query. */
@@ -26,7 +28,10 @@ export async function openIdsIn<T>(
   return openIdsAmong(db, organisationId, (await mapInTurns(texts, idsIn)).flat());
 }
 
-/** Returns the ids among these that belong to people whose erasure is not finished yet. Nobody may read them. */
+/**
+ * Returns the ids among these that belong to people whose erasure is not finished yet. Nobody may read them. The sweep may
+ * not have found a customer of an erased user yet.
+ */
 export async function openIdsAmong(
   db: Pick<Pool, 'query'>,
   organisationId: string,
@@ -35,10 +40,15 @@ export async function openIdsAmong(
   const open = new Set<string>();
   const asked = [...new Set(ids)];
   for (let at = 0; at < asked.length; at += idsPerQuery) {
+    const slice = asked.slice(at, at + idsPerQuery);
     const { rows } = await db.query<{ id: string }>({
       name: 'ids of people being erased',
-      text: 'select id from erasure_ids where organisation_id = $1 and id = any ($2::text[])',
-      values: [organisationId, asked.slice(at, at + idsPerQuery)],
+      text: `
+        select id from erasure_ids where organisation_id = $1 and id = any ($2::text[])
+        union all
+        select customer_id::text from customers c
+        where organisation_id = $1 and customer_id = any ($3::uuid[]) and ${isBeingErased('c.user_id::text')}`,
+      values: [organisationId, slice, slice.filter(isUuid)],
     });
     for (const { id } of rows) open.add(id);
   }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { openIdsAmong } from './hidden-ids.ts';
 import { uuidsIn } from './ids-in-text.ts';
 import type { IdCheck } from './suppressions.ts';
 
@@ -45,12 +46,7 @@ export async function formsToShow(
   keys: readonly string[],
 ): Promise<(key: string) => string> {
   if (keys.length === 0) return (key) => key;
-  const { rows } = await pool.query<{ id: string }>({
-    name: 'ids of people being erased among keys',
-    text: 'select id from erasure_ids where organisation_id = $1 and id = any ($2::text[])',
-    values: [organisationId, [...new Set(keys.flatMap(idsInKey))]],
-  });
-  const hidden = new Set(rows.map(({ id }) => id));
+  const hidden = await openIdsAmong(pool, organisationId, keys.flatMap(idsInKey));
   return (key) => (idsInKey(key).some((id) => hidden.has(id)) ? hashedKey(key) : key);
 }
 

@@ -169,6 +169,18 @@ it('an erasure finds every spelling that a process of the release before stored 
   );
 });
 
+it('an erasure hides every spelling before user ids are rewritten', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c06';
+  const all = [id.toUpperCase(), mixed(id), id, 'Anna', 'ANNA'];
+  const { stored, found, erase } = await organisationWith(all);
+  await erase(id);
+  expect(await stored()).toEqual(['Anna', 'ANNA']);
+  for (const spelling of all.slice(0, 3)) expect(await found(spelling)).toBe(0);
+  // Only UUIDs have several spellings.
+  await erase('Anna');
+  expect(await stored()).toEqual(['ANNA']);
+});
+
 it('new organisations need no rewriting', async () => {
   const { organisationId } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
   const { rows } = await serving.query('select user_ids_rewritten from tenants where organisation_id = $1', [
