@@ -13,6 +13,7 @@ import { openIdsAmong } from '../suppression/hidden-ids.ts';
 import type { KeyTable } from '../suppression/idempotency-keys.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import type { Collection } from './collection.ts';
+import { isUncollected } from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
 import {
   collectAnswers,
@@ -99,7 +100,7 @@ export function collectRecords(suppressions: Suppressions): JobKind {
 async function findRequests(pool: Pool): Promise<string[]> {
   const { rows: found } = await pool.query<{ organisation_id: string }>(
     `select distinct a.organisation_id from access_requests a join tenants o on o.organisation_id = a.organisation_id
-     where a.state in ('pending', 'running')`,
+     where ${isUncollected('a.state')}`,
   );
   return found.map(({ organisation_id }) => organisation_id);
 }
@@ -110,7 +111,7 @@ async function findRequests(pool: Pool): Promise<string[]> {
  */
 async function start(client: Client, { organisationId }: Place): Promise<Result> {
   const { rows: running } = await client.query(
-    `select from access_requests where organisation_id = $1 and state = 'running' limit 1`,
+    `select from access_requests where organisation_id = $1 and state = 'collecting' limit 1`,
     [organisationId],
   );
   if (running.length > 0) return { next: { step: 'expand' } };
@@ -118,11 +119,11 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
     return { next: 'ended' };
   if (await isQuotaUsedUp(client, organisationId)) return { next: 'ended' };
   const { rowCount } = await client.query(
-    `update access_requests set state = 'running', started_at = $2
-     where organisation_id = $1 and state = 'pending' and access_request_id in (
+    `update access_requests set state = 'collecting', started_at = $2
+     where organisation_id = $1 and state = 'requested' and access_request_id in (
        select access_request_id from (
          select access_request_id, row_number() over first_ones as at, sum(people) over first_ones as ids
-         from access_requests where organisation_id = $1 and state = 'pending'
+         from access_requests where organisation_id = $1 and state = 'requested'
          window first_ones as (order by access_request_id)) as waiting
        where at = 1 or (at <= ${accessLimits.requestsTogetherMax} and ids <= ${accessLimits.idsTogetherMax}))`,
     [organisationId, new Date()],
@@ -206,12 +207,12 @@ async function end(client: Client, { organisationId }: Place): Promise<Result> {
   await client.query(
     `delete from access_request_ids i using access_requests r
      where i.organisation_id = $1 and r.organisation_id = $1 and r.access_request_id = i.access_request_id
-       and r.state = 'running'`,
+       and r.state = 'collecting'`,
     [organisationId],
   );
   await client.query(
     `update access_requests set state = 'done', after = null, done_at = $2
-     where organisation_id = $1 and state = 'running'`,
+     where organisation_id = $1 and state = 'collecting'`,
     [organisationId, new Date()],
   );
   return { next: 'ended' };

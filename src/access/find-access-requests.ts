@@ -5,6 +5,9 @@ import { accessLimits } from './limits.ts';
 
 export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
 
+/** Returns an SQL condition that is true for the stored states of requests that are not collected yet. */
+export const isUncollected = (state: string) => `${state} in ('requested', 'collecting')`;
+
 /** An access request as the API returns it. */
 export interface AccessRequest {
   readonly access_request_id: string;
@@ -25,7 +28,8 @@ export type StoredAccessRequest = Omit<AccessRequest, 'requested' | 'expires'> &
   readonly is_cancelled: boolean;
 };
 
-export const accessRequestColumns = `access_request_id, state, key_id, people, records, ${exactTime('started_at')} as started,
+export const accessRequestColumns = `access_request_id,
+  case state when 'requested' then 'pending' when 'collecting' then 'running' else state end as state, key_id, people, records, ${exactTime('started_at')} as started,
   ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled`;
 
 /**

@@ -234,7 +234,7 @@ export async function countOtherStudents(
   const { rows } = await client.query<{ request: string; id: string }>(
     `select a.access_request_id as request, a.id from access_request_records a
      join access_requests r on r.organisation_id = a.organisation_id and r.access_request_id = a.access_request_id
-     where a.organisation_id = $1 and r.organisation_id = $1 and r.state = 'running' and a.type = 'users-seen-together'
+     where a.organisation_id = $1 and r.organisation_id = $1 and r.state = 'collecting' and a.type = 'users-seen-together'
        and (a.access_request_id, a.id) > ($2, $3)
      order by a.access_request_id, a.id limit ${accessLimits.seenUsersPerStep}`,
     [organisationId, ...(after ?? ['00000000-0000-0000-0000-000000000000', ''])],

@@ -20,7 +20,7 @@ export async function storeCollected(
     name: 'lock running access requests',
     text: `
       select access_request_id as id from access_requests
-      where organisation_id = $1 and state = 'running' order by access_request_id for update`,
+      where organisation_id = $1 and state = 'collecting' order by access_request_id for update`,
     values: [organisationId],
   });
   const running = new Set(rows.map(({ id }) => id));

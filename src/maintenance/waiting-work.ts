@@ -1,3 +1,4 @@
+import { isUncollected } from '../access/find-access-requests.ts';
 import type { Config } from '../config.ts';
 import { isUnswept } from '../erasure/find-erasures.ts';
 import type { WaitingWork } from '../metrics/metrics.ts';
@@ -39,7 +40,7 @@ export async function waitingWork(
       pool,
       `select count(*)::integer as waiting, min(a.access_request_id::text) as oldest
        from access_requests a join tenants o on o.organisation_id = a.organisation_id
-       where a.state in ('pending', 'running')`,
+       where ${isUncollected('a.state')}`,
     ),
     // A cluster runs the subquery with an offset separately, and joins its result with the table on the coordinator.
     removals: await due(

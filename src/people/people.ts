@@ -16,7 +16,7 @@ const requests = {
     table: 'access_requests',
     id: 'access_request_id',
     mode: 'null',
-    state: 'running',
+    state: 'collecting',
   },
 } as const;
 

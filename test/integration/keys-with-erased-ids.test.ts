@@ -73,7 +73,7 @@ async function newOrganisation() {
       async () => {
         while (await sweepStep(serving, organisationId, suppressions));
         const { rows } = await test.pool.query(
-          `select from erasures where organisation_id = $1 and state in ('pending', 'running')`,
+          `select from erasures where organisation_id = $1 and state in ('requested', 'sweeping')`,
           [organisationId],
         );
         expect(rows).toEqual([]);

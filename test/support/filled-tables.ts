@@ -78,7 +78,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'erasures.state': `case when n % 100 = 0 then 'requested' else 'done' end`,
   'erasures.lake_state': `case when n % 100 = 0 then 'pending' end`,
   'lake_progress.removing_since': 'null',
-  'access_requests.state': `case when n % 100 = 0 then 'pending' else 'done' end`,
+  'access_requests.state': `case when n % 100 = 0 then 'requested' else 'done' end`,
   'access_requests.records': `'{"customers": 1}'`,
   'access_request_records.id': `'id ' || n`,
   'access_request_records.access_request_id': uuidOf('n / 100'),
