@@ -373,7 +373,7 @@ export const limits = {
   // Maintenance
 
   /** Each maintenance loop has its own connection, so that none waits for another loop's statement. */
-  choreConnectionsMax: 5,
+  choreConnectionsMax: 6,
   /** The lease has its own connection, so that slow chores never delay its renewal. */
   leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,

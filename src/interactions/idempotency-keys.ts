@@ -1,4 +1,4 @@
-import { jobLimits } from '../jobs/limits.ts';
+import { Round } from '../jobs/round.ts';
 import { limits } from '../limits.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -113,25 +113,24 @@ export async function replaceClaim(
 }
 
 /**
- * Deletes expired keys in transactions of limited size. Returns 'more' if time is up. Each key costs PostgreSQL 8 µs of
+ * Deletes expired keys in transactions of limited size. Each key costs PostgreSQL 8 µs of
  * CPU, including vacuum. Dropping partitions instead would not work: near midnight, two processes whose clocks differ
  * would claim the same key in two partitions.
  */
 export async function purgeIdempotencyKeys(
   pool: Pool,
   of: 'interaction' | 'upload',
-  stopping?: AbortSignal,
+  round = new Round(),
 ): Promise<'more' | 'all'> {
   const table = `${of}_idempotency_keys`;
   const forgottenBefore = new Date((await databaseTime(pool)).getTime() - limits.idempotencyKeyLifeMs);
-  const deadlineMs = performance.now() + jobLimits.roundMs;
-  while (!stopping?.aborted && performance.now() < deadlineMs) {
+  return round.repeat(async () => {
     const { rows } = await pool.query<{ organisation_id: string; idempotency_key: string }>(
       `select organisation_id, idempotency_key from ${table} where claimed_at < $1
        order by claimed_at limit ${limits.purgeRowsMax}`,
       [forgottenBefore],
     );
-    if (rows.length === 0) return 'all';
+    if (rows.length === 0) return false;
     // With a subquery instead of arrays, PostgreSQL would read the whole table. The age is checked again, because a key
     // may have been claimed again in the meantime.
     await pool.query(
@@ -143,7 +142,6 @@ export async function purgeIdempotencyKeys(
         rows.map(({ idempotency_key }) => idempotency_key),
       ],
     );
-    if (rows.length < limits.purgeRowsMax) return 'all';
-  }
-  return 'more';
+    return rows.length === limits.purgeRowsMax;
+  });
 }

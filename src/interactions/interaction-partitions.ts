@@ -1,6 +1,7 @@
+import { Round } from '../jobs/round.ts';
+import { runLong } from '../jobs/time-partitions.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { runLong } from '../postgres/time-partitions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /** Returns the number of days ahead for which partitions exist. */
@@ -15,12 +16,12 @@ export async function daysAhead(pool: Pool): Promise<number> {
 const dayMs = 24 * 3_600_000;
 
 /** Builds the indexes of past days, newest first, one index per transaction. */
-export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promise<void> {
+export function indexPartitions(pool: Pool, round = new Round()): Promise<'more' | 'all'> {
   const build = { text: 'select index_interaction_partition() as is_built' };
-  for (let isBuilt: boolean | undefined = true; isBuilt && !stopping?.aborted; ) {
-    const done = await runLong<{ is_built: boolean }>(pool, build, limits.indexBuildMsMax, stopping);
-    isBuilt = done?.is_built;
-  }
+  return round.repeat(async () => {
+    const done = await runLong<{ is_built: boolean }>(pool, build, limits.indexBuildMsMax, round.stopping);
+    return done?.is_built;
+  });
 }
 
 /** A range of adjacent partitions that either all have the indexes for past days or all lack them. */

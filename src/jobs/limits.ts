@@ -1,5 +1,5 @@
 export const jobLimits = {
-  /** How long a round lasts, and how many jobs have a turn at the same time. */
+  /** How long a round lasts, of jobs or of another chore, and how many jobs have a turn at the same time. */
   roundMs: 10_000,
   jobsPerRound: 1_000,
   /** How soon a round takes up work that arrived after it began. */

@@ -5,6 +5,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { databaseTime, queryRows } from '../postgres/transactions.ts';
 import type { JobKind, Next, Place, Step } from './job.ts';
 import { jobLimits } from './limits.ts';
+import { Round } from './round.ts';
 
 interface Job {
   readonly organisation_id: string;
@@ -35,27 +36,25 @@ interface Turn {
 export async function runJobs(
   pool: Pool,
   kinds: readonly JobKind[],
-  stopping?: AbortSignal,
-  roundMs: number = jobLimits.roundMs,
+  round = new Round(jobLimits.roundMs),
 ): Promise<'more' | 'all'> {
   let failure: unknown;
   const failed = (error: unknown) => {
     failure ??= error;
   };
   const turns: Turn[] = [];
-  const startedMs = performance.now();
+  let lookedMs = performance.now();
   let isFull = await takeUp(pool, kinds, turns, failed);
-  for (let lookedMs = startedMs; turns.length > 0 && !stopping?.aborted; ) {
-    if (performance.now() > startedMs + roundMs) break;
+  while (turns.length > 0 && !round.isOver) {
     if (performance.now() > lookedMs + jobLimits.findAgainMs) {
       isFull = await takeUp(pool, kinds, turns, failed);
       lookedMs = performance.now();
     }
-    const { job, usedMs } = await nextTurn(turns, startedMs + roundMs, stopping);
+    const { job, usedMs } = await nextTurn(turns, round);
     const kind = kinds.find(({ name }) => name === job.kind) as JobKind;
     const startMs = performance.now();
     try {
-      const next = await runStep(pool, kind, job, stopping);
+      const next = await runStep(pool, kind, job, round.stopping);
       const nowMs = performance.now();
       const pauseMs = next === job ? jobLimits.lookAgainMs : (kind.pauseFactor ?? 0) * (nowMs - startMs);
       if (next) turns.push({ job: next, readyMs: nowMs + pauseMs, usedMs: usedMs + nowMs - startMs });
@@ -109,12 +108,13 @@ export async function takeStep(pool: Pool, kind: JobKind, organisationId: string
 }
 
 /** Takes the turn that is ready and has used the least time out of the queue, and waits for one if necessary. */
-async function nextTurn(turns: Turn[], endMs: number, stopping: AbortSignal | undefined): Promise<Turn> {
+async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Turn> {
   const isReady = ({ readyMs }: Turn) => readyMs <= performance.now();
   if (!turns.some(isReady)) {
-    const firstMs = Math.min(endMs, ...turns.map(({ readyMs }) => readyMs));
+    const firstMs = Math.min(...turns.map(({ readyMs }) => readyMs));
     const options = { ...(stopping && { signal: stopping }) };
-    await sleep(Math.max(0, firstMs - performance.now()), undefined, options).catch(() => {});
+    const pauseMs = Math.min(leftMs, Math.max(0, firstMs - performance.now()));
+    await sleep(pauseMs, undefined, options).catch(() => {});
   }
   const ready = turns.filter(isReady);
   const next = (ready.length > 0 ? ready : turns).reduce((one, other) =>

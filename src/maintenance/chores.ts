@@ -10,12 +10,12 @@ import { rewriting } from '../erasure/sweep/rewrite-user-ids.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { runJobs } from '../jobs/run-jobs.ts';
+import { dropPartitions } from '../jobs/time-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
 import { lakeLag } from '../lake/lake-progress.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { dropPartitions, makePartitions } from '../postgres/time-partitions.ts';
 import { quotaLimits } from '../quotas/limits.ts';
 import { countNearQuota, UsageKeeper } from '../quotas/measure-usage.ts';
 import { receiptPartitions } from '../receipts/receipts.ts';
@@ -105,15 +105,14 @@ export type MaintenanceConfig = Pick<
 
 /** Creates the partitions for the coming days and weeks. */
 export async function makeAllPartitions(pool: Pool): Promise<void> {
-  await makePartitions(pool, 'ensure_interaction_partitions', limits.interactionDaysAhead);
-  await makePartitions(pool, 'ensure_weekly_partitions', limits.weeklyPartitionsAhead);
-  await makePartitions(pool, 'ensure_change_partitions', limits.changeDaysAhead);
+  await pool.query('select ensure_interaction_partitions($1)', [limits.interactionDaysAhead]);
+  await pool.query('select ensure_weekly_partitions($1)', [limits.weeklyPartitionsAhead]);
+  await pool.query('select ensure_change_partitions($1)', [limits.changeDaysAhead]);
 }
 
 /** Returns the maintenance chores. `counting` returns the chores that count for metrics. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   const { changesKeptDays } = config;
-  const hourly = limits.maintenanceIntervalMs;
   const reportKeeper = new ReportKeeper(pool, config);
   const usageKeeper = new UsageKeeper(pool);
   const suppressions = new Suppressions(config.erasureKeys);
@@ -127,67 +126,69 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'measure quotas',
       everyMs: quotaLimits.intervalMs,
-      run: (stopping) => usageKeeper.run(stopping),
+      run: (round) => usageKeeper.run(round),
     },
     {
       name: 'number changes',
       everyMs: limits.numberChangesIntervalMs,
       loop: 'changes',
-      run: (stopping) => numberForAll(pool, stopping),
+      run: (round) => numberForAll(pool, round),
     },
     {
       name: 'settle rejections',
       everyMs: limits.settleRejectionsIntervalMs,
-      run: (stopping) => runJobs(pool, [settling], stopping, limits.settleRejectionsMs),
+      roundMs: limits.settleRejectionsMs,
+      run: (round) => runJobs(pool, [settling], round),
     },
     {
       name: 'erase people',
       everyMs: limits.erasureIntervalMs,
       loop: 'people',
-      run: (stopping) => runJobs(pool, people, stopping),
+      run: (round) => runJobs(pool, people, round),
     },
     {
       name: 'count for the report',
       everyMs: limits.reportIntervalMs,
       loop: 'report',
-      run: (stopping) => reportKeeper.run(stopping),
-    },
-    {
-      name: 'make partitions',
-      everyMs: hourly,
-      run: () => makeAllPartitions(pool),
+      run: (round) => reportKeeper.run(round?.stopping),
     },
     {
       name: 'drop old changes',
-      everyMs: hourly,
+      everyMs: limits.maintenanceIntervalMs,
       loop: 'changes',
-      async run(stopping) {
-        await dropOldChanges(pool, changesKeptDays, stopping);
+      async run(round) {
+        const left = await dropOldChanges(pool, changesKeptDays, round);
         await finishErasures(pool);
+        return left;
       },
     },
+    ...withPartitions(pool, config),
     ...withOldData(pool, config),
   ];
 }
 
-/** Returns the chores that can take a long time if there is a lot of data. Quotas and settling do not wait for them. */
-function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
-  const loop = 'old data';
+/** Returns the chores on whole partitions. One of their statements may take an hour. */
+function withPartitions(pool: Pool, config: MaintenanceConfig): Chore[] {
+  const loop = 'partitions';
   const everyMs = limits.maintenanceIntervalMs;
-  const rejections = [purgeRejections(config.receiptsKeptDays)];
-  const removal = [removeOrganisations(config)];
   return [
     {
-      name: 'index days that are over',
+      name: 'make partitions',
       everyMs,
       loop,
-      run: (stopping) => indexPartitions(pool, stopping),
+      run: () => makeAllPartitions(pool),
     },
     {
       name: 'drop old receipts',
       everyMs,
       loop,
-      run: (stopping) => dropPartitions(pool, receiptPartitions, config.receiptsKeptDays, stopping),
+      run: (round) => dropPartitions(pool, receiptPartitions, config.receiptsKeptDays, round),
+    },
+    {
+      name: 'index days that are over',
+      everyMs,
+      loop,
+      run: (round) => indexPartitions(pool, round),
     },
     {
       name: 'remove what has expired',
@@ -195,13 +196,23 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
       loop,
       run: expiry(pool),
     },
+  ];
+}
+
+/** Returns the chores that delete rows. Each of their rounds is short, but there can be many. */
+function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
+  const loop = 'old data';
+  const everyMs = limits.maintenanceIntervalMs;
+  const rejections = [purgeRejections(config.receiptsKeptDays)];
+  const removal = [removeOrganisations(config)];
+  return [
     {
       name: 'remove old rejections',
       everyMs,
       loop,
-      async run(stopping) {
-        const left = await runJobs(pool, rejections, stopping);
-        const kinds = await purgeKinds(pool, limits.rejectionKindLifeMs, stopping);
+      async run(round) {
+        const left = await runJobs(pool, rejections, round);
+        const kinds = await purgeKinds(pool, limits.rejectionKindLifeMs, round);
         return left === 'all' ? kinds : left;
       },
     },
@@ -209,9 +220,9 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
       name: 'forget idempotency keys',
       everyMs,
       loop,
-      async run(stopping) {
-        const left = await purgeIdempotencyKeys(pool, 'interaction', stopping);
-        const ofUploads = await purgeIdempotencyKeys(pool, 'upload', stopping);
+      async run(round) {
+        const left = await purgeIdempotencyKeys(pool, 'interaction', round);
+        const ofUploads = await purgeIdempotencyKeys(pool, 'upload', round);
         return left === 'all' ? ofUploads : left;
       },
     },
@@ -219,7 +230,7 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
       name: 'remove organisations',
       everyMs: removalLimits.intervalMs,
       loop,
-      run: (stopping) => runJobs(pool, removal, stopping),
+      run: (round) => runJobs(pool, removal, round),
     },
   ];
 }
@@ -227,11 +238,11 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
 /** Rows are deleted in many rounds. Days are dropped once an hour, because that scans days that somebody keeps. */
 function expiry(pool: Pool): Chore['run'] {
   let dropMs = 0;
-  return async (stopping) => {
+  return async (round) => {
     if (performance.now() >= dropMs) {
-      await dropExpiredDays(pool, stopping);
+      await dropExpiredDays(pool, round?.stopping);
       dropMs = performance.now() + limits.maintenanceIntervalMs;
     }
-    return runJobs(pool, [expireRows()], stopping);
+    return runJobs(pool, [expireRows()], round);
   };
 }

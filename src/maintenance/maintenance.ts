@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jobLimits } from '../jobs/limits.ts';
+import { Round } from '../jobs/round.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { Lease } from './lease.ts';
@@ -8,15 +10,17 @@ export interface Chore {
   readonly name: string;
   readonly everyMs: number;
   /**
-   * The loop that the chore runs in. Long chores have their own loop, so that other chores do not wait for them. The
-   * chores in a loop run one after another.
+   * The loop that the chore runs in. The chores in a loop run one after another, so a chore waits for the rounds of the
+   * others, and for statements that take longer than a round. Such chores have a loop of their own.
    */
   readonly loop?: string;
+  /** How long a round of the chore lasts, unless it is as long as a round of jobs. */
+  readonly roundMs?: number;
   /**
-   * Runs the chore. It returns early if the process is stopping, and the next leader does the rest. If it returns
-   * 'more', it runs again after the other chores.
+   * Runs the chore for one round. If it returns 'more', it runs again after the other chores of its loop. If the process
+   * is stopping, the next leader does the rest.
    */
-  run(stopping?: AbortSignal): Promise<unknown>;
+  run(round?: Round): Promise<unknown>;
 }
 
 export interface MaintenanceLog {
@@ -85,7 +89,8 @@ async function keepWorking(
     if (!lease.isHeld) dueMs.clear();
     for (const chore of chores) {
       if (!lease.isHeld || stopping.aborted || performance.now() < (dueMs.get(chore) ?? 0)) continue;
-      const nextMs = await chore.run(stopping).then(
+      const round = new Round(chore.roundMs ?? jobLimits.roundMs, stopping);
+      const nextMs = await chore.run(round).then(
         (left) => {
           log.done(chore.name);
           return left === 'more' ? 0 : chore.everyMs;

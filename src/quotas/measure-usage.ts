@@ -1,4 +1,5 @@
 import { nearShare } from '../admission/quota.ts';
+import { Round } from '../jobs/round.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
@@ -35,24 +36,25 @@ interface Count {
  * are calculated as each type's record count times the average size of the organisation's own rows. If the average
  * covered all organisations, one organisation's large rows could use up another organisation's quota. Sizes are measured
  * again after an upload. Each run spends a limited time on measuring sizes, and the next run continues with the remaining
- * organisations.
+ * organisations. If a round ends before all organisations are measured, the next one continues too.
  */
 export class UsageKeeper {
   readonly #pool: Pool;
   /** The last organisation whose row sizes were measured in the previous run. */
   #sampledUpTo = firstUuid;
+  #measuredUpTo = firstUuid;
 
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  async run(stopping?: AbortSignal): Promise<void> {
+  async run(round = new Round()): Promise<'more' | 'all'> {
     await forgetOthers(this.#pool);
-    const deadlineMs = performance.now() + quotaLimits.samplingMs;
+    const sampling = new Round(quotaLimits.samplingMs, round.stopping);
     const from = this.#sampledUpTo;
     let isLate = false;
-    for (let after = firstUuid; !stopping?.aborted; ) {
-      const page = await withQuota(this.#pool, after);
+    const left = await round.repeat(async () => {
+      const page = await withQuota(this.#pool, this.#measuredUpTo);
       const counted = [
         ...(await countsOf(this.#pool, page, false)),
         ...(await countsOf(this.#pool, page, true)),
@@ -66,13 +68,15 @@ export class UsageKeeper {
         if (now.records !== one.records || now.bytes !== one.bytes || now.row_sizes !== one.row_sizes)
           changed.push(now);
         if (maySample) this.#sampledUpTo = one.organisation_id;
-        isLate ||= performance.now() > deadlineMs;
+        isLate ||= sampling.isOver;
       }
       if (changed.length > 0) await note(this.#pool, changed);
-      if (page.length < quotaLimits.quotasPerRead) break;
-      after = page.at(-1)?.organisation_id as string;
-    }
-    if (!isLate) this.#sampledUpTo = firstUuid;
+      const isLast = page.length < quotaLimits.quotasPerRead;
+      this.#measuredUpTo = isLast ? firstUuid : (page.at(-1)?.organisation_id as string);
+      return !isLast;
+    });
+    if (left === 'all' && !isLate) this.#sampledUpTo = firstUuid;
+    return left;
   }
 
   async #measure(one: WithQuota, counts: readonly Count[], maySample: boolean): Promise<Measured> {

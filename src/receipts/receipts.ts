@@ -1,7 +1,7 @@
 import { counted } from '../bookkeeping/receipt-entry.ts';
+import type { TimePartitions } from '../jobs/time-partitions.ts';
 import type { TimedTable } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import type { TimePartitions } from '../postgres/time-partitions.ts';
 import type { Counts } from './batch-answer.ts';
 
 export interface StoredReceipt extends Counts {

@@ -1,8 +1,9 @@
 // retention/: deletes data that has exceeded its organisation's retention.
 
 import { randomUUIDv7 } from 'node:crypto';
+import { Round } from '../jobs/round.ts';
+import { dropDetached, runLong } from '../jobs/time-partitions.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { dropDetached, runLong } from '../postgres/time-partitions.ts';
 import { retentionLimits } from './limits.ts';
 
 const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions' };
@@ -19,7 +20,7 @@ export async function dropExpiredDays(
   at: Date | null = null,
 ): Promise<void> {
   await pool.query('select begin_expiry($1)', [at]);
-  const deadlineMs = performance.now() + retentionLimits.dropMs;
+  const round = new Round(retentionLimits.dropMs, stopping);
   const { rows: expired } = await pool.query<{ first_id: string; end_id: string }>(
     `select min(deleted_below::text) as first_id, expired_below as end_id from retention_progress
      where type = 'interactions' and deleted_below < expired_below group by expired_below`,
@@ -30,12 +31,12 @@ export async function dropExpiredDays(
   const isExpired = (day: { end_id: string }) =>
     expired.some(({ first_id, end_id }) => first_id < day.end_id && day.end_id <= end_id);
   for (const { name } of days.filter(isExpired)) {
-    if (stopping?.aborted || performance.now() > deadlineMs) break;
+    if (round.isOver) break;
     const detach = {
       text: 'select detach_expired_interactions($1, $2, $3) as is_detached',
       values: [name, randomUUIDv7(), at],
     };
     await runLong(pool, detach, retentionLimits.detachMsMax, stopping);
   }
-  await dropDetached(pool, partitions);
+  await dropDetached(pool, partitions, new Round(retentionLimits.dropMs, stopping));
 }

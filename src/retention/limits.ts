@@ -1,7 +1,7 @@
 export const retentionLimits = {
   /**
-   * The time limit for dropping days. Other chores that handle old data wait until then. Rows of days that are left are
-   * deleted one by one.
+   * The time limit for dropping days. Expired rows are not deleted until then. Those of days that are left are deleted one
+   * by one.
    */
   dropMs: 30 * 60_000,
   /** How many expired interactions, and how many expired receipts with their responses, a statement deletes at most. */

@@ -1,5 +1,5 @@
 import { type JobKind, jobKind } from '../jobs/job.ts';
-import { jobLimits } from '../jobs/limits.ts';
+import { Round } from '../jobs/round.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { databaseTime } from '../postgres/transactions.ts';
@@ -83,15 +83,10 @@ async function removeSome(client: Client, organisationId: string, below: string)
   return rows.map(({ kind_id }) => kind_id);
 }
 
-/** Removes kinds that have no rejections and have not been used for the given time. Returns 'more' if time is up. */
-export async function purgeKinds(
-  pool: Pool,
-  unusedMs: number,
-  stopping?: AbortSignal,
-): Promise<'more' | 'all'> {
+/** Removes kinds that have no rejections and have not been used for the given time. */
+export async function purgeKinds(pool: Pool, unusedMs: number, round = new Round()): Promise<'more' | 'all'> {
   const unusedSince = new Date((await databaseTime(pool)).getTime() - unusedMs);
-  const deadlineMs = performance.now() + jobLimits.roundMs;
-  while (!stopping?.aborted && performance.now() < deadlineMs) {
+  return round.repeat(async () => {
     const { rows } = await pool.query<{ organisation_id: string; kind_id: string }>(
       `select k.organisation_id, k.kind_id from rejection_kinds k
        where k.used_at < $1
@@ -103,14 +98,13 @@ export async function purgeKinds(
        limit $2`,
       [unusedSince, limits.purgeRowsMax],
     );
-    if (rows.length === 0) return 'all';
+    if (rows.length === 0) return false;
     // The time is checked again, because a kind may have been used in the meantime, which sets `used_at`.
     await pool.query(
       `delete from rejection_kinds k using unnest($2::uuid[], $3::uuid[]) as old(organisation_id, kind_id)
        where k.organisation_id = old.organisation_id and k.kind_id = old.kind_id and k.used_at < $1`,
       [unusedSince, rows.map(({ organisation_id }) => organisation_id), rows.map(({ kind_id }) => kind_id)],
     );
-    if (rows.length < limits.purgeRowsMax) return 'all';
-  }
-  return 'more';
+    return rows.length === limits.purgeRowsMax;
+  });
 }

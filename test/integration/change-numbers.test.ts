@@ -126,13 +126,15 @@ it('changes of all organisations without readers are numbered, a bounded number 
     });
 });
 
-it('old days are dropped, and their changes are known to be forgotten, numbered or not', async () => {
+it('old days are dropped once they are numbered, and their changes are known to be forgotten', async () => {
   const [{ organisationId: one, key }, other] = await Promise.all([newTenant(), newOrganisation()]);
   const kept = await addOldChanges(test.pool, [one], 7);
   const dropped = await addOldChanges(test.pool, [one, other], 8);
   await numberAllChanges(test.pool, one);
   await write(one);
-  await dropOldChanges(test.pool, 7);
+  expect(await dropOldChanges(test.pool, 7)).toBe('more');
+  await numberForAll(test.pool);
+  expect(await dropOldChanges(test.pool, 7)).toBe('all');
   const { rows } = await test.pool.query<{
     kept: string | null;
     dropped: string | null;

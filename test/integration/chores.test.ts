@@ -1,13 +1,16 @@
 // @module-tag postgres-15
 
-import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { readConfig } from '../../src/config.ts';
 import { jobKind } from '../../src/jobs/job.ts';
 import { jobLimits } from '../../src/jobs/limits.ts';
+import { Round } from '../../src/jobs/round.ts';
 import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { startMaintenance } from '../../src/maintenance/maintenance.ts';
+import { createPool } from '../../src/postgres/pool.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { purgeRejections } from '../../src/retention/purge-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -148,7 +151,7 @@ it('work of more organisations than fit into a round continues at once', { timeo
       },
     },
   });
-  const round = () => runJobs(test.pool, [kind], undefined, 50_000);
+  const round = () => runJobs(test.pool, [kind], new Round(50_000));
   while ((await round()) === 'more');
   expect(done.toSorted()).toEqual(organisationIds.toSorted());
 });
@@ -175,6 +178,91 @@ it('no loop waits for the connection of another', () => {
   expect(limits.choreConnectionsMax).toBe(loops.size);
 });
 
+it('quotas and settling do not wait for slow numbering, keys or partitions', async () => {
+  const slow = await createTestApp();
+  const { organisationId } = await slow.organisation('slow');
+  await slow.pool.query(
+    `insert into changes (organisation_id, change_id, type, size, ids) values ($1, $2, 'tags', 1, array[$1::uuid])`,
+    [organisationId, randomUUIDv7()],
+  );
+  const holder = await slow.pool.connect();
+  await holder.query(
+    `begin; set local idle_in_transaction_session_timeout = 0; lock table change_counters in exclusive mode;
+     lock table upload_idempotency_keys; select pg_advisory_xact_lock(1)`,
+  );
+  for (const partitions of [
+    'ensure_weekly_partitions(weeks_ahead integer) returns void',
+    'index_interaction_partition() returns boolean',
+  ])
+    await slow.pool.query(
+      `create or replace function ${partitions} language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); end $$`,
+    );
+  const pool = createPool(
+    {
+      ...readConfig({ DATABASE_URL: slow.databaseUrl }),
+      databaseConnectionsMax: limits.choreConnectionsMax,
+      databaseTimeoutMs: 110_000,
+    },
+    () => {},
+  );
+  const ended: string[] = [];
+  const maintenance = startMaintenance(
+    slow.pool,
+    [...choresOf(pool, config), ...counting(pool, config, () => {})],
+    { elected() {}, held() {}, done: (chore) => ended.push(chore), failed: (chore) => ended.push(chore) },
+  );
+  onTestFinished(async () => {
+    await holder.query('rollback');
+    holder.release();
+    await maintenance.stop();
+    await pool.end();
+    await slow.close();
+  });
+  const runsOf = (name: string) => ended.filter((chore) => chore === name).length;
+  await expect.poll(() => runsOf('settle rejections'), { timeout: 90_000 }).toBeGreaterThan(2);
+  expect(ended).toEqual(expect.arrayContaining(['measure quotas', 'count quotas', 'erase people']));
+  for (const name of ['number changes', 'forget idempotency keys', 'make partitions'])
+    expect(ended).not.toContain(name);
+});
+
+const spread = 'from organisations cross join generate_series(1, 6000) n';
+it.each([
+  {
+    name: 'forget idempotency keys',
+    add: `insert into upload_idempotency_keys (organisation_id, idempotency_key, type, body_sha256, request_id, claimed_at)
+          select organisation_id, 'old ' || n, 'tags', '', gen_random_uuid(), now() - interval '25 hours' ${spread}`,
+    left: 'select from upload_idempotency_keys',
+    partMax: limits.purgeRowsMax,
+  },
+  {
+    name: 'remove old rejections',
+    add: `insert into rejection_kinds (organisation_id, kind_id, type, fields, codes, messages, used_at, rejections)
+          select organisation_id, gen_random_uuid(), 'test', '{}', '{}', '{}', now() - interval '8 days', 0 ${spread}`,
+    left: `select from rejection_kinds where type = 'test'`,
+    partMax: limits.purgeRowsMax,
+  },
+  {
+    name: 'number changes',
+    add: `insert into changes (organisation_id, change_id, type, size, ids)
+          select organisation_id, overlay('${randomUUIDv7()}' placing lpad(n::text, 12, '0') from 25)::uuid, 'tags', 1,
+            array[organisation_id] ${spread}`,
+    left: 'select from changes where number is null',
+    partMax: limits.changesNumberedAtOnce,
+  },
+])('when a round of "$name" is over, the next one continues', async ({ name, add, left, partMax }) => {
+  const chore = choresOf(test.pool, config).find((one) => one.name === name)!;
+  const count = async () => (await rowsOf(left)).length;
+  while ((await chore.run()) === 'more');
+  await test.pool.query(add);
+  expect(await count()).toBe(6_000);
+  for (let before = 6_000; before > partMax; before -= partMax) {
+    expect(await chore.run(new Round(0))).toBe('more');
+    expect(await count()).toBe(before - partMax);
+  }
+  while ((await chore.run(new Round(0))) === 'more');
+  expect(await count()).toBe(0);
+});
+
 it('others do not wait for a long chore', async () => {
   let runs = 0;
   const maintenance = startMaintenance(
@@ -184,8 +272,8 @@ it('others do not wait for a long chore', async () => {
         name: 'long',
         everyMs: 1_000,
         loop: 'long',
-        run: (stopping) =>
-          new Promise<void>((resolve) => stopping?.addEventListener('abort', () => resolve())),
+        run: (round) =>
+          new Promise<void>((resolve) => round?.stopping?.addEventListener('abort', () => resolve())),
       },
       { name: 'short', everyMs: 100, run: async () => void runs++ },
     ],

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import { findInteraction } from '../../src/interactions/interaction-rows.ts';
 import { listPage } from '../../src/interactions/list-interactions.ts';
+import { Round } from '../../src/jobs/round.ts';
 import { limits } from '../../src/limits.ts';
 import { choresOf } from '../../src/maintenance/chores.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
@@ -176,7 +177,9 @@ it('a process that stops does not wait until a day is indexed', async () => {
   const stop = async () => {
     const stopping = new AbortController();
     let isOver = false;
-    const building = indexPartitions(test.pool, stopping.signal).catch(({ message }: Error) => message);
+    const building = indexPartitions(test.pool, new Round(60_000, stopping.signal)).catch(
+      ({ message }: Error) => message,
+    );
     void building.finally(() => (isOver = true));
     while (!isOver && !(await waits())) await sleep(10);
     stopping.abort();

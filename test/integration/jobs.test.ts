@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type JobKind, jobKind, type Step } from '../../src/jobs/job.ts';
+import { Round } from '../../src/jobs/round.ts';
 import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
@@ -95,7 +96,7 @@ it('work that arrives during a round is taken up in the same round, although oth
     name: 'late',
   };
   const stopping = new AbortController();
-  const round = runJobs(test.pool, [endless, late], stopping.signal, 8_000);
+  const round = runJobs(test.pool, [endless, late], new Round(8_000, stopping.signal));
   await sleep(500);
   isWanted = true;
   const startMs = performance.now();
@@ -122,7 +123,7 @@ it('a job of many short steps does not wait for as many long ones', async () => 
     { work: { work: async () => ({ next: ++steps < 30 ? { step: 'work' } : 'ended' }) } },
     () => steps < 30,
   );
-  await runJobs(test.pool, [long, short], undefined, 4_000);
+  await runJobs(test.pool, [long, short], new Round(4_000));
   expect(steps).toBe(30);
 });
 
@@ -153,12 +154,12 @@ it('a job that fails is taken up again after a pause, and the others continue', 
     },
     () => !isDone,
   );
-  await expect(runJobs(test.pool, [bad, good], undefined, 500)).rejects.toThrow('not now');
+  await expect(runJobs(test.pool, [bad, good], new Round(500))).rejects.toThrow('not now');
   expect({ failures, isDone }).toEqual({ failures: 1, isDone: true });
-  await runJobs(test.pool, [bad], undefined, 500).catch(() => {});
+  await runJobs(test.pool, [bad], new Round(500)).catch(() => {});
   expect(failures).toBe(1);
   await sleep(1_100);
-  await runJobs(test.pool, [bad], undefined, 500).catch(() => {});
+  await runJobs(test.pool, [bad], new Round(500)).catch(() => {});
   expect(failures).toBe(2);
   const { rows } = await test.pool.query(
     "select failures, not_before > now() + interval '1.2 seconds' as is_longer from jobs where organisation_id = $1",

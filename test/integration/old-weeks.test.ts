@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, isLockTimeout, type OwnPool } from '../../src/postgres/pool.ts';
-import { dropPartitions } from '../../src/postgres/time-partitions.ts';
+import { dropPartitions } from '../../src/jobs/time-partitions.ts';
 import { receiptPartitions } from '../../src/receipts/receipts.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';

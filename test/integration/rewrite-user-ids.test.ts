@@ -9,6 +9,7 @@ import {
   rewriteUserIds,
   rewriting,
 } from '../../src/erasure/sweep/rewrite-user-ids.ts';
+import { Round } from '../../src/jobs/round.ts';
 import { runJobs } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -124,7 +125,7 @@ it('a step rewrites a limited number of rows, and the next one continues after i
 it('user ids that a process of the release before stores afterwards are rewritten a day later', async () => {
   const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c04';
   const { organisationId, stored } = await organisationWith([id.toUpperCase(), id]);
-  const run = () => runJobs(serving, [rewriting], undefined, 10_000);
+  const run = () => runJobs(serving, [rewriting], new Round(10_000));
   const spell = (spelling: string, which: 'min' | 'max') =>
     test.pool.query(
       `update interactions set user_id = $2 where organisation_id = $1 and interaction_id = (
@@ -151,7 +152,7 @@ it('user ids that a process of the release before stores afterwards are rewritte
 it('an erasure finds every spelling that a process of the release before stored until it was requested', async () => {
   const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c05';
   const { organisationId, erase } = await organisationWith([id.toUpperCase(), mixed(id), 'Anna']);
-  await runJobs(serving, [rewriting], undefined, 10_000);
+  await runJobs(serving, [rewriting], new Round(10_000));
   await test.pool.query(
     'update interactions set user_id = upper(user_id) where organisation_id = $1 and user_id = $2',
     [organisationId, id],
@@ -159,7 +160,7 @@ it('an erasure finds every spelling that a process of the release before stored 
   expect(await erase(id)).toMatchObject({ people: 1 });
   await vi.waitFor(
     async () => {
-      await runJobs(serving, [rewriting, erasePeople(new Suppressions([erasureKey]))], undefined, 10_000);
+      await runJobs(serving, [rewriting, erasePeople(new Suppressions([erasureKey]))], new Round(10_000));
       const { rows } = await test.pool.query('select user_id from interactions where organisation_id = $1', [
         organisationId,
       ]);

@@ -4,6 +4,7 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { Round as JobRound } from '../../src/jobs/round.ts';
 import { runJobs } from '../../src/jobs/run-jobs.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { removeOrganisations } from '../../src/removal/remove-organisations.ts';
@@ -134,12 +135,12 @@ it.runIf(rows > 0)(
     await uploadWhile(keys, sleep(restingMs));
     while (removing.length < roundsMax && (await isThere())) {
       resting.push(await uploadWhile(keys, sleep(restingMs)));
-      removing.push(await uploadWhile(keys, runJobs(pool, removal, undefined, removingMs)));
+      removing.push(await uploadWhile(keys, runJobs(pool, removal, new JobRound(removingMs))));
       console.log(`${await rowsLeft()} of ${rows} rows left`);
     }
     const left = await rowsLeft();
     const aloneMs = performance.now();
-    while (await isThere()) await runJobs(pool, removal, undefined, removingMs);
+    while (await isThere()) await runJobs(pool, removal, new JobRound(removingMs));
     console.log(
       `the last ${left} rows, without uploads, in ${((performance.now() - aloneMs) / 1_000).toFixed(0)} s`,
     );

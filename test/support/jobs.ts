@@ -1,6 +1,7 @@
 import { collectRecords } from '../../src/access/collect-records.ts';
 import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
 import type { JobKind } from '../../src/jobs/job.ts';
+import { Round } from '../../src/jobs/round.ts';
 import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { settling } from '../../src/rejections/unsettled-batches.ts';
@@ -12,7 +13,7 @@ import type { Suppressions } from '../../src/suppression/suppressions.ts';
 
 /** Runs the work of all organisations until none is left or all of it waits. */
 async function runAll(pool: Pool, kind: JobKind): Promise<void> {
-  await runJobs(pool, [kind], undefined, 10_000);
+  await runJobs(pool, [kind], new Round(10_000));
 }
 
 export function sweepErasures(pool: Pool, suppressions: Suppressions): Promise<void> {
@@ -47,13 +48,13 @@ export async function expireAll(
   roundMs = 60_000,
 ): Promise<'more' | 'all'> {
   await dropExpiredDays(pool, undefined, at);
-  return runJobs(pool, [expireRows(at)], undefined, roundMs);
+  return runJobs(pool, [expireRows(at)], new Round(roundMs));
 }
 
 /** Removes organisations that were deleted more than 30 days ago, without pauses, until all of them wait or are gone. */
 export async function removeDeleted(pool: Pool, stopping?: AbortSignal): Promise<void> {
   const removal = { ...removeOrganisations({ deletedOrganisationsKeptDays: 30 }), pauseFactor: 0 };
-  await runJobs(pool, [removal], stopping, 60_000);
+  await runJobs(pool, [removal], new Round(60_000, stopping));
 }
 
 export function purgeAll(pool: Pool, daysKept: number): Promise<void> {

@@ -1,8 +1,8 @@
+import { runLong } from '../../jobs/time-partitions.ts';
 import { limits } from '../../limits.ts';
 import { personalTables } from '../../people/personal-tables.ts';
 import { selectCluster } from '../../postgres/cluster/extension.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { runLong } from '../../postgres/time-partitions.ts';
 
 /** The tables in which an erasure may change something. Their statistics can contain people's ids and other values. */
 const tables: readonly string[] = [

@@ -1,7 +1,7 @@
-import type { QueryResultRow } from 'pg';
 import { limits } from '../limits.ts';
-import type { Pool } from './pool.ts';
-import { inTransaction } from './transactions.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { Round } from './round.ts';
 
 /**
  * The names of a partitioned table and of the functions that detach and drop its partitions. The functions run with the
@@ -14,47 +14,46 @@ export interface TimePartitions {
 }
 
 /**
- * Creates partitions in advance. `ahead` is a number of days or weeks, depending on how wide the table's partitions are.
- */
-export async function makePartitions(pool: Pool, ensure: string, ahead: number): Promise<void> {
-  await pool.query(`select ${ensure}($1)`, [ahead]);
-}
-
-/**
  * Drops partitions that ended more than `daysKept` days ago, and partitions that an earlier run detached but did not drop.
  */
 export async function dropPartitions(
   pool: Pool,
   partitions: TimePartitions,
   daysKept: number,
-  stopping?: AbortSignal,
-): Promise<void> {
-  for (let isDetached: boolean | undefined = true; isDetached && !stopping?.aborted; ) {
+  round = new Round(),
+): Promise<'more' | 'all'> {
+  const left = await round.repeat(async () => {
     const text = `select ${partitions.detach}($1) as is_detached`;
     const { rows } = await pool.query<{ is_detached: boolean }>(text, [daysKept]);
-    isDetached = rows[0]?.is_detached;
-  }
-  await dropDetached(pool, partitions);
+    return rows[0]?.is_detached;
+  });
+  return left === 'more' ? left : dropDetached(pool, partitions, round);
 }
 
 /** Drops detached partitions. */
 export async function dropDetached(
   pool: Pool,
   { tables, drop }: Pick<TimePartitions, 'tables' | 'drop'>,
-): Promise<void> {
+  round: Round,
+): Promise<'more' | 'all'> {
   const { rows } = await pool.query<{ name: string }>(
     `select relname as name from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname ~ $1`,
     [`^to_drop_(${tables.join('|')})_\\d{4}_\\d\\d_\\d\\d$`],
   );
-  for (const { name } of rows) await pool.query(`select ${drop}($1)`, [name]);
+  const names = rows.map(({ name }) => name);
+  return round.repeat(async () => {
+    const name = names.shift();
+    if (name !== undefined) await pool.query(`select ${drop}($1)`, [name]);
+    return names.length > 0;
+  });
 }
 
 /**
  * Runs a statement on a whole partition in its own transaction, with a longer timeout than usual. The statement is
  * cancelled when the process stops. Returns undefined if the process had already stopped.
  */
-export function runLong<R extends QueryResultRow>(
+export function runLong<R extends Record<string, unknown>>(
   pool: Pool,
   statement: { readonly text: string; readonly values?: unknown[] },
   msMax: number,

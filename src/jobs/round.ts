@@ -1,0 +1,31 @@
+/** The time for which a chore works before the others of its loop get their turn. */
+export class Round {
+  /** Cancels a statement that may take longer than a round, because the process stops. */
+  readonly stopping: AbortSignal | undefined;
+  readonly #endMs: number;
+
+  constructor(ms: number = Number.POSITIVE_INFINITY, stopping?: AbortSignal) {
+    this.#endMs = performance.now() + ms;
+    this.stopping = stopping;
+  }
+
+  get leftMs(): number {
+    return this.stopping?.aborted ? 0 : Math.max(0, this.#endMs - performance.now());
+  }
+
+  get isOver(): boolean {
+    return this.leftMs === 0;
+  }
+
+  /**
+   * Does one part of the work after another until none is left or the round is over. `part` returns whether there may be
+   * more. Every round does at least one part, so work is finished even if each part takes longer than a round.
+   */
+  async repeat(part: () => Promise<boolean | undefined>): Promise<'more' | 'all'> {
+    while (!this.stopping?.aborted) {
+      if (!(await part())) return 'all';
+      if (this.isOver) break;
+    }
+    return 'more';
+  }
+}
