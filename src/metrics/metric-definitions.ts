@@ -122,7 +122,7 @@ export const described = {
   ),
   workWaiting: gauge(
     'work_waiting',
-    'Unfinished background work, as last counted by the leader: `erasures`, erasures that `intake-server lake` has not yet applied to files (`lake erasures`), `access requests`, organisations with user ids to rewrite (`rewriting`), expired data (`retention`), old rejections (`purging`) or collected records to delete (`expired access requests`), and deleted organisations that can no longer be restored (`removals`).',
+    'Unfinished background work, as last counted by the leader: `erasures`, erasures that `intake-server lake` has not yet applied to files (`lake erasures`), `access requests`, batches of uploads whose rejections have to be settled (`settling`), organisations with user ids to rewrite (`rewriting`), expired data (`retention`), old rejections (`purging`) or collected records to delete (`expired access requests`), and deleted organisations that can no longer be restored (`removals`).',
     'work',
   ),
   workOldest: gauge(

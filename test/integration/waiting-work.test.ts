@@ -9,7 +9,7 @@ import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
-import { collectForAll, expireAll, removeDeleted, sweepErasures } from '../support/jobs.ts';
+import { collectForAll, expireAll, removeDeleted, settleAll, sweepErasures } from '../support/jobs.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
 /** Tests the leader's metrics for pending work, measured with the serving role's privileges. */
@@ -65,6 +65,7 @@ it('without work, every kind is reported as 0', async () => {
     erasures: nothing,
     'lake erasures': nothing,
     'access requests': nothing,
+    settling: nothing,
     rewriting: nothing,
     retention: nothing,
     purging: nothing,
@@ -111,6 +112,18 @@ it.each([
       { timeout: 30_000 },
     )
     .toEqual(nothing);
+});
+
+it('batches count from their upload until they are settled', async () => {
+  const { organisationId } = await newOrganisation();
+  await test.pool.query(
+    `insert into unsettled_batches (organisation_id, type, batch_id, record_ids, updated)
+     select $1, 'tags', id, '{}', '{}' from unnest($2::uuid[]) as id`,
+    [organisationId, [oldId(), randomUUIDv7()]],
+  );
+  expect(await ageOf('settling')).toEqual({ waiting: 2, minutes: about(daySeconds) });
+  await settleAll(serving);
+  expect((await count()).settling).toEqual(nothing);
 });
 
 it('expired data counts from the run that found it until it is deleted, and not if it is kept for good', async () => {
