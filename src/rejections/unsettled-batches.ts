@@ -7,6 +7,7 @@ import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { queryRows } from '../postgres/transactions.ts';
 import type { UploadType } from '../registry/upload-types.ts';
+import { lastUuid } from '../registry/uuid-v7.ts';
 import { deleteSettled, type EarlierRejection, lockFound } from './rejections.ts';
 
 /**
@@ -28,35 +29,21 @@ export function noteUnsettled(
 
 /** Settles the unsettled batches of an organisation's committed uploads, so that its rejections can be read. */
 export async function settleOrganisation(pool: Pool, organisationId: string): Promise<void> {
-  const { rows } = await pool.query<{ type: UploadType }>({
-    name: 'unsettled types',
-    text: 'select distinct type from unsettled_batches where organisation_id = $1',
-    values: [organisationId],
-  });
-  for (const { type } of rows) while (await settleOldest(pool, organisationId, type));
-}
-
-/** Settles a type's oldest batches and returns whether there may be more. */
-function settleOldest(pool: Pool, organisationId: string, type: UploadType): Promise<boolean> {
-  return storeInTransaction(pool, async (client) => {
-    const { done, batchIds } = await settleSome(client, organisationId, type);
-    return { result: batchIds.length === limits.batchesPerSettling, done };
-  });
-}
-
-async function settleSome(
-  client: Client,
-  organisationId: string,
-  type: UploadType,
-): Promise<{ readonly done: readonly Done[]; readonly batchIds: readonly string[] }> {
-  const rejected = new Map<string, number>();
-  const batchIds = await lockOldest(client, organisationId, type);
-  await settle(client, organisationId, type, batchIds, rejected);
-  return { done: [{ organisationId, stored: null, rejected, receipt: null }], batchIds };
+  const newest = await newestUnsettled(pool, organisationId);
+  if (newest === undefined) return;
+  const settleSome = () =>
+    storeInTransaction(pool, async (client) => {
+      const { done, isSettled } = await settleUpTo(client, organisationId, newest);
+      return { result: isSettled, done };
+    });
+  while (!(await settleSome()));
 }
 
 /** Returns the newest unsettled batch, or undefined if all are settled. */
-export async function newestUnsettled(client: Client, organisationId: string): Promise<string | undefined> {
+export async function newestUnsettled(
+  client: Pick<Pool, 'query'>,
+  organisationId: string,
+): Promise<string | undefined> {
   const { rows } = await client.query<{ batch_id: string }>({
     name: 'newest unsettled batch',
     text: 'select batch_id from unsettled_batches where organisation_id = $1 order by batch_id desc limit 1',
@@ -78,8 +65,10 @@ export async function settleUpTo(
   });
   const [next] = rows;
   if (!next) return { done: [], isSettled: true };
-  const { done } = await settleSome(client, organisationId, next.type);
-  return { done, isSettled: false };
+  const rejected = new Map<string, number>();
+  const batchIds = await lockOldest(client, organisationId, next.type);
+  await settle(client, organisationId, next.type, batchIds, rejected);
+  return { done: [{ organisationId, stored: null, rejected, receipt: null }], isSettled: false };
 }
 
 /** Settles the batches of all organisations, a few at a time. */
@@ -97,10 +86,8 @@ export const settling: JobKind = jobKind<'settle'>({
   steps: {
     settle: {
       async work(client, { organisationId }) {
-        const newest = await newestUnsettled(client, organisationId);
-        if (newest === undefined) return { next: 'ended' };
-        const { done } = await settleUpTo(client, organisationId, newest);
-        return { next: { step: 'settle' }, done };
+        const { done, isSettled } = await settleUpTo(client, organisationId, lastUuid);
+        return { next: isSettled ? 'ended' : { step: 'settle' }, done };
       },
     },
   },
