@@ -68,6 +68,15 @@ async function beginRound(at: number): Promise<Round> {
   return round;
 }
 
+/** Fills the planner's statistics of all tables with rows, as autovacuum does, and of whole partitioned tables. */
+async function analyse(): Promise<void> {
+  const { rows } = await admin.query(
+    `select string_agg(case relkind when 'p' then 'only ' else '' end || relname, ', ') as tables from pg_class
+     where relnamespace = 'public'::regnamespace and (relkind = 'p' or relkind = 'r' and pg_relation_size(oid) > 0)`,
+  );
+  await admin.query(`analyze ${rows[0].tables}`);
+}
+
 /** Waits until no transaction runs that began before the round ended. A killed process may have left one. */
 async function untilQuiet(): Promise<void> {
   const { rows: now } = await admin.query('select clock_timestamp() as at');
@@ -78,7 +87,7 @@ async function untilQuiet(): Promise<void> {
 
 async function playRound(at: number): Promise<Round> {
   const round = await beginRound(at);
-  await admin.query('analyze');
+  await analyse();
   processes.isSlow = true;
   const working = startWorkers(round, random.fork());
   const disturbing = processes.disturb(() => round.isOver, random.fork(), round.hasLake);

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { apiOf, everyPermission } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { type Hold, holdFirst, startDelayingProxy } from '../support/delaying-proxy.ts';
+import { expectHeld, holdFirst, startDelayingProxy } from '../support/delaying-proxy.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -25,12 +25,6 @@ async function startHeld(databaseUrl: string, pattern: RegExp) {
     await proxy.close();
   });
   return { hold, server };
-}
-
-/** Waits for the statement. A test in which it is never sent would prove nothing. */
-async function held(hold: Hold): Promise<void> {
-  const late = sleep(60_000).then(() => 'not sent');
-  expect(await Promise.race([hold.reached.then(() => 'held'), late])).toBe('held');
 }
 
 it('an erasure that is requested while the leader stalls and another takes over is swept completely', {
@@ -63,11 +57,11 @@ it('an erasure that is requested while the leader stalls and another takes over 
   }
 
   const one = await requestErasure(api, { customer_ids: [x.customer_id] });
-  await held(first.hold);
+  await expectHeld(first.hold);
   first.server.process.kill('SIGSTOP');
   // The second process takes over within five seconds.
   await admin.query('delete from leases');
-  await held(second.hold);
+  await expectHeld(second.hold);
   const successor = apiOf(second.server.url, key);
   const other = await requestErasure(successor, { customer_ids: [y.customer_id] });
   first.hold.release();

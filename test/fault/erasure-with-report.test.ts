@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { apiOf, everyPermission } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { type Hold, holdFirst, startDelayingProxy } from '../support/delaying-proxy.ts';
+import { expectHeld, type Hold, holdFirst, startDelayingProxy } from '../support/delaying-proxy.ts';
 import { erasePeople, expectSwept, requestErasure } from '../support/erase-people.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -69,19 +69,18 @@ it('an erasure ends although the report counts its changes half-way', { timeout:
   const { admin, api, person, holds, counted, left } = await start(/interaction_idempotency_keys/);
   const [hold] = holds as [Hold];
   await expect.poll(counted, patient).toBe(20);
-  hold.arm();
-  const erasure = await requestErasure(api, { customer_ids: [person.customer_id] });
-  await Promise.race([hold.reached, sleep(20_000)]);
   const asOf = async () => {
     const { rows } = await admin.query(
       'select coalesce(max(number), 0)::float8 as number from report_progress',
     );
     return rows[0].number as number;
   };
-  // The report counts every ten seconds.
   const before = await asOf();
-  const endMs = performance.now() + 25_000;
-  while ((await asOf()) === before && performance.now() < endMs) await sleep(250);
+  hold.arm();
+  const erasure = await requestErasure(api, { customer_ids: [person.customer_id] });
+  await expectHeld(hold);
+  // The report counts every ten seconds.
+  await expect.poll(asOf, patient).toBeGreaterThan(before);
   hold.release();
   await expectSwept(api, erasure, 90_000);
   expect(await left()).toEqual([]);
@@ -95,18 +94,17 @@ it('the report does not write an erased student back', { timeout: 480_000 }, asy
     /report: lock progress/,
   );
   const [report, sweep, step] = holds as [Hold, Hold, Hold];
-  const held = (hold: Hold) => Promise.race([hold.reached, sleep(20_000)]);
   await expect.poll(counted, patient).toBe(20);
   // The report has more to count, and begins with it when the sweep no longer waits for running transactions.
   report.arm();
-  await held(report);
+  await expectHeld(report);
   expect((await api.post('/user-interactions/batch', visits(5))).status).toBe(200);
   sweep.arm();
   const erasure = await requestErasure(api, { customer_ids: [person.customer_id] });
-  await held(sweep);
+  await expectHeld(sweep);
   step.arm();
   report.release();
-  await held(step);
+  await expectHeld(step);
   // Everything is swept while the report stands still with its old snapshot, unless the sweep waits for it.
   sweep.release();
   const state = async () => (await api.get(`/v1/erasures/${erasure}`)).body.state;

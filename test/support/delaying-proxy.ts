@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
 import { throughPooler } from './database.ts';
 
 /** A proxy between the service and PostgreSQL that holds back some of the service's statements. */
@@ -98,6 +100,12 @@ export function holdFirst(pattern: RegExp): Hold {
     },
     release,
   };
+}
+
+/** Waits until the message is held. A test in which it is never sent would prove nothing. */
+export async function expectHeld(hold: Hold): Promise<void> {
+  const late = sleep(holdMsMax).then(() => 'not sent');
+  expect(await Promise.race([hold.reached.then(() => 'held'), late])).toBe('held');
 }
 
 const holdMsMax = 60_000;
