@@ -239,11 +239,14 @@ class Run {
       this.#violate(`harness: fault ${fault.name}`, String((error as Error).stack));
     }
     const endedMs = performance.now();
-    const success = Promise.race([this.#traffic.nextSuccess(), sleep(recoveryMsMax, null, { ref: false })]);
+    // When the clients end, there may be no more writes.
+    const over = sleep(recoveryMsMax, null, { ref: false, signal: this.#over.signal }).catch(() => null);
+    const success = Promise.race([this.#traffic.nextSuccess(), over]);
     const isReady = await world.untilReady(recoveryMsMax);
     const readyMs = performance.now() - endedMs;
     const successAt = await success;
     if (!isReady) this.#violate(`I7: not ready after ${fault.name}`, { log: logsOf(world) });
+    if (successAt === null && this.#over.signal.aborted) return;
     if (successAt === null) this.#violate(`I7: no success after ${fault.name}`, { log: logsOf(world) });
     this.#recoveries.push({
       kind: fault.name,

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database } from '../world/database.ts';
@@ -40,8 +40,9 @@ async function startStandby({ database, folder }: World, random: Scene['random']
   const { port } = new URL(database.url);
   const source = `host=127.0.0.1 port=${port} user=postgres password=${database.password}`;
   writeFileSync(join(home, 'data', 'standby.signal'), '');
-  const settings = { ...database.setup.settings, primary_conninfo: source, hot_standby: 'on' };
-  return Database.start(home, { ...database.setup, settings });
+  // As an option of the command, it could not be changed while the standby runs.
+  appendFileSync(join(home, 'data', 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+  return Database.start(home, database.setup);
 }
 
 async function until(holds: () => Promise<boolean>): Promise<boolean> {
