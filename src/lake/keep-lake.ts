@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { clockDifferenceMaxMs } from '../postgres/health/server-state.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { type Endings, findEndings } from './ending/lake-endings.ts';
 import {
@@ -194,7 +195,8 @@ export class LakeKeeper {
     const oldest = this.#oldest.get(organisationId);
     if (isCopying || !oldest) return true;
     const ageMs = Date.now() - oldest.ms;
-    if (ageMs >= delayMs) return true;
+    // A process whose clock was wrong may have written a change from the future, whose age is unknown.
+    if (ageMs >= delayMs || ageMs < -clockDifferenceMaxMs) return true;
     if (ageMs < lakeLimits.busyDelayMs || nowMs < (this.#nextCountMs.get(organisationId) ?? 0)) return false;
     const rows = await countWaitingRows(pool, organisationId, number, lakeLimits.changesEstimated);
     if (rows >= lakeLimits.rowsOfBusy) return true;

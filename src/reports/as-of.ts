@@ -32,6 +32,7 @@ export async function asOf(client: Client, organisationId: string): Promise<stri
   );
   const [state] = rows;
   if (!state || state.is_walking) return null;
-  const [first] = [state.unnumbered, state.uncounted].filter((id) => id !== null).sort();
-  return first === undefined ? state.begun : timeOfUuidV7(first);
+  const uncounted = [state.unnumbered, state.uncounted].filter((id) => id !== null).map(timeOfUuidV7);
+  // A process whose clock was wrong may have written a change from the future.
+  return [state.begun, ...uncounted].reduce((first, time) => (time < first ? time : first));
 }

@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { numberForAll } from '../../src/changes/change-retention.ts';
+import { LakeKeeper } from '../../src/lake/keep-lake.ts';
 import { LakeSlots } from '../../src/lake/lake-slots.ts';
 import { choresOf } from '../../src/maintenance/chores.ts';
 import { Lease } from '../../src/maintenance/lease.ts';
+import { newAccessOrganisation } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
-import { badTag, many } from '../support/new-records.ts';
+import { newLakeOrganisation } from '../support/lake-organisation.ts';
+import { badTag, many, newTag } from '../support/new-records.ts';
+import { countReport, newReportOrganisation, sale } from '../support/report-organisation.ts';
+import { runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
 
-/** Work of a process whose clock is nine days ahead of the database's. */
+/** Work of a process whose clock is nine days ahead of the database's, or behind it. */
 
 const dayMs = 86_400_000;
 let test: TestApp;
@@ -32,20 +38,27 @@ it('the chores delete by the clock of the database', async () => {
     payload: { records: many(20, () => badTag()) },
   });
   expect(sent.statusCode).toBe(400);
+  await (await newAccessOrganisation(test, test.pool)).accessed({ user_ids: [randomUUID()] });
+  const { organisationId } = await test.organisation('deleted');
+  await test.pool.query('update organisations set deleted_at = now() where organisation_id = $1', [
+    organisationId,
+  ]);
   const count = async () => {
     const { rows } = await test.pool.query(
       `select (select count(*) from rejections) as rejections, (select count(*) from rejection_kinds) as kinds,
-         (select count(*) from upload_idempotency_keys) as keys, (select count(*) from receipts) as receipts`,
+         (select count(*) from upload_idempotency_keys) as keys, (select count(*) from receipts) as receipts,
+         (select count(*) from organisations where removal_started_at is null) as organisations,
+         (select count(*) from access_requests where state = 'done') as collected`,
     );
     return rows[0];
   };
   const before = await count();
-  expect(before).toMatchObject({ rejections: '20', keys: '1', receipts: '1' });
+  expect(before).toMatchObject({ rejections: '20', keys: '1', organisations: '3', collected: '1' });
   setClock(9);
   const config = {
     receiptsKeptDays: 7,
     changesKeptDays: 7,
-    deletedOrganisationsKeptDays: 30,
+    deletedOrganisationsKeptDays: 7,
     databaseTimeoutMs: 30_000,
     erasureKeys: [],
   };
@@ -70,4 +83,81 @@ it.each([9, -9])('such a process leads nothing and holds no slot of the lake (%i
   expect([lease.isHeld, slots.count]).toEqual([false, 0]);
   vi.useRealTimers();
   await lease.release();
+});
+
+describe.each([9, 20])('what an earlier process with such a clock wrote (%i days)', (days) => {
+  /** Earlier versions took the ids of changes from the clock of the process. */
+  const whileWrong = async (organisationId: string, work: () => Promise<unknown>) => {
+    const { rows } = await test.pool.query<{ change_id: string }>(
+      'select change_id from changes where organisation_id = $1',
+      [organisationId],
+    );
+    await work();
+    const { rowCount } = await test.pool.query(
+      `update changes set change_id =
+         overlay(change_id::text placing left(uuid_floor(now() + make_interval(days => $3))::text, 13) from 1 for 13)::uuid
+       where organisation_id = $1 and change_id <> all ($2)`,
+      [organisationId, rows.map(({ change_id }) => change_id), days],
+    );
+    expect(rowCount).toBeGreaterThan(0);
+  };
+
+  it('is in the lake', async () => {
+    const { organisationId, request, send } = await newLakeOrganisation(test);
+    const tags = many(3, () => newTag());
+    const upload = async (tag: object) => {
+      expect(await request('POST', '/v1/data/tags', { records: [tag] })).toMatchObject({ statusCode: 200 });
+      await send(2);
+    };
+    const lake = new WrittenLake();
+    onTestFinished(() => lake.close());
+    const slots = new LakeSlots(test.pool);
+    await slots.renew();
+    const failed = (error: unknown) => {
+      throw error;
+    };
+    const log = { looked: () => {}, stepped: () => {}, recovered: () => {}, failed };
+    // An hour passes before a step for so few rows, but not for rows whose age is unknown.
+    const delayMs = 3_600_000;
+    const keeper = new LakeKeeper({ pool: test.pool, slots, writer: lake.writer(test.pool), delayMs, log });
+    const expectAll = async (count: number) => {
+      const stored = await storedRows(test.pool, organisationId);
+      expect(stored).toHaveLength(count);
+      const isComplete = async () => {
+        await runRound(keeper);
+        return JSON.stringify(await lake.rows(organisationId)) === JSON.stringify(stored);
+      };
+      await expect.poll(isComplete, { timeout: 60_000 }).toBe(true);
+    };
+    await whileWrong(organisationId, () => upload(tags[0]!));
+    await expectAll(2);
+    await whileWrong(organisationId, () => upload(tags[1]!));
+    await upload(tags[2]!);
+    await expectAll(6);
+    const found = await lake.current(organisationId, 'tags');
+    expect(tags.filter(({ tag_id }) => found.some((row) => row.includes(tag_id)))).toEqual(tags);
+    await slots.release();
+  });
+
+  it('is in the report, which is not as of the future', async () => {
+    const { organisationId, touch, upload, report } = await newReportOrganisation(test, `report${days}`);
+    const asOfMs = async () => {
+      const { as_of } = await report();
+      return Date.parse(as_of) - Date.now();
+    };
+    await countReport(test, organisationId);
+    await whileWrong(organisationId, async () => {
+      await touch('2026-03-10T11:30:00Z');
+      await upload('transactions', sale());
+    });
+    expect(await asOfMs()).toBeLessThan(60_000);
+    await numberForAll(test.pool);
+    expect(await asOfMs()).toBeLessThan(60_000);
+    await touch('2026-03-10T11:40:00Z');
+    await countReport(test, organisationId);
+    expect(await report()).toMatchObject({
+      total: { recommendations: { touches: 2, transactions: 1 } },
+    });
+    expect(Math.abs(await asOfMs())).toBeLessThan(60_000);
+  });
 });

@@ -4,7 +4,7 @@ import type { Pool } from '../pool.ts';
 import type { Requirement } from './requirements.ts';
 
 /** A process whose clock differs from the database's by more than this stores nothing. */
-const clockDifferenceMaxMs = 60_000;
+export const clockDifferenceMaxMs = 60_000;
 
 /** The settings with which PostgreSQL may lose what it has confirmed. */
 export interface UnsafeSettings {
