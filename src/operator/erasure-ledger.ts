@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction } from '../postgres/transactions.ts';
+import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { liftAgain } from '../suppression/lift-again.ts';
@@ -34,7 +34,7 @@ export interface LedgerEnd {
 
 /** Returns the lines of the ledger in chunks. */
 export async function* ledgerLines(pool: Pool): AsyncGenerator<string> {
-  const written_at = new Date().toISOString();
+  const written_at = (await databaseTime(pool)).toISOString();
   let count = 0;
   for await (const entries of readLedger(pool)) {
     count += entries.length;
@@ -67,31 +67,31 @@ export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
     }
 }
 
-/**
- * Compares the ledger with the erasures in the restored database. `isOlder` means that it lacks one of an organisation that
- * it contains. `missing` is the number of organisations with erasures that it does not contain, because they were removed
- * before it was written, or because it is another database's.
- */
-export async function compareLedger(
-  pool: Pool,
-  entries: readonly LedgerEntry[],
-): Promise<{ readonly isOlder: boolean; readonly missing: number }> {
+/** An organisation with erasures that a ledger lacks. */
+export interface Lacking {
+  readonly organisation_id: string;
+  readonly slug: string;
+  /** Whether the ledger has other erasures of the organisation. */
+  readonly isPartial: boolean;
+}
+
+/** Returns the organisations with erasures in the restored database that the ledger lacks. */
+export async function compareLedger(pool: Pool, entries: readonly LedgerEntry[]): Promise<Lacking[]> {
   const known = Map.groupBy(entries, ({ organisation_id }) => organisation_id);
-  const { rows } = await pool.query<{ organisation_id: string }>(
-    'select organisation_id from organisations order by organisation_id',
+  const { rows } = await pool.query<Omit<Lacking, 'isPartial'>>(
+    'select organisation_id, slug from organisations order by slug',
   );
-  let [isOlder, missing] = [false, 0];
-  for (const { organisation_id } of rows) {
-    const { rows: lacking } = await pool.query(
+  const found: Lacking[] = [];
+  for (const { organisation_id, slug } of rows) {
+    const { rowCount } = await pool.query(
       `select from erasures e where organisation_id = $1 and erasure_id <> all ($2::uuid[])
          and exists (select from suppressions s where s.organisation_id = $1 and s.erasure_id = e.erasure_id)
        limit 1`,
       [organisation_id, [...new Set(known.get(organisation_id)?.map(({ erasure_id }) => erasure_id))]],
     );
-    if (lacking.length > 0 && known.has(organisation_id)) isOlder = true;
-    else if (lacking.length > 0) missing++;
+    if (rowCount === 1) found.push({ organisation_id, slug, isPartial: known.has(organisation_id) });
   }
-  return { isOlder, missing };
+  return found;
 }
 
 /**

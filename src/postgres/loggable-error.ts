@@ -57,7 +57,9 @@ const meanings: Readonly<Record<string, string>> = {
   '57P01': 'PostgreSQL is stopping, or an administrator ended the connection',
   '57P02': 'PostgreSQL has crashed and is restarting',
   '57P03': 'PostgreSQL is starting or stopping',
-  IN001: 'the database was restored to an earlier time; run intake-server after-restore',
+  IN001:
+    'the database was restored to an earlier time; run intake-server after-restore with the audit log and the ledger of erased ' +
+    'people, or with --revoke-all-keys and --without-erasures',
   '58030': "PostgreSQL's disk reports an error; check the disk",
 };
 

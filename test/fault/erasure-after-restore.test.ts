@@ -172,10 +172,30 @@ it('a second restore keeps the acts and erasures from before and after the first
   const lines = linesOf(readFileSync(erasures!, 'utf8')).slice(0, -1);
   const [{ erasure_id }] = lines;
   const kept = lines.filter((line) => line.erasure_id === erasure_id);
-  writeFileSync(old, [...kept, { entries: kept.length }].map((line) => `${JSON.stringify(line)}\n`).join(''));
-  await expect(twice.server.run('after-restore', '--audit', audit!, '--erasures', old)).rejects.toThrow(
-    'older than the restored time',
-  );
+  const write = (file: string, written: object[]) =>
+    writeFileSync(file, written.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const attempt = (...flags: string[]) =>
+    twice.server.run('after-restore', '--audit', audit!, '--erasures', old, ...flags);
+  write(old, [...kept, { entries: kept.length }]);
+  await expect(attempt()).rejects.toThrow('older than the restored time, because');
+  // So are an empty one and another database's, unless it is known that the organisation was removed.
+  const another = [{ ...kept[0], organisation_id: randomUUID(), erasure_id: randomUUID() }];
+  for (const foreign of [[], another]) {
+    write(old, [...foreign, { entries: foreign.length }]);
+    await expect(attempt()).rejects.toThrow(/another database's, because it lacks .* of acme; use/);
+    expect(await entriesOf(twice.server)).toEqual(after);
+    expect(await attempt('--removed', 'acme')).toContain('lacks erasures of removed organisations: acme.');
+    after.unshift((await entriesOf(twice.server))[0]!);
+  }
+  await expect(attempt('--removed', 'acne')).rejects.toThrow('not an organisation of this database');
+  const newest = Number(after[0]!.audit_id) + 1;
+  const removal = { slug: 'acme', organisation_id: kept[0]!.organisation_id };
+  const lost = linesOf(readFileSync(audit!, 'utf8'));
+  write(audit!, [
+    { ...lost[0], audit_id: `${newest}`, act: 'organisation.remove', details: removal },
+    ...lost,
+  ]);
+  expect(await attempt()).toContain('1 organisations were deleted again.');
 });
 
 it('the backup of the log is never replaced by one of a database that lacks its entries', async () => {

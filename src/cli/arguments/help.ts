@@ -191,7 +191,7 @@ takes the costs of your own machine, which npm run bench -- costs --save <file> 
     --records-per-request 10
   intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365 \\
     --costs costs.json`,
-  'after-restore': `intake-server after-restore --audit <file> --erasures <file>
+  'after-restore': `intake-server after-restore --audit <file> --erasures <file> [--removed <slug>]...
 intake-server after-restore --revoke-all-keys --without-erasures
 
 In a database that was restored to an earlier time, no key works, because keys that were revoked since then would work again, and
@@ -199,7 +199,8 @@ people who were erased since then are back.
 --audit repeats the actions on keys, tokens and organisations from the audit log of the old database, and adds the entries that the
 restored log lacks. Without that log, --revoke-all-keys revokes all keys and tokens, so that you can issue new ones.
 --erasures repeats the erasures since the restored time from the ledger of erased people. Keys then work as soon as serve has hidden
-those people. Without a ledger, --without-erasures lets these people stay.
+those people. Without a ledger, --without-erasures lets these people stay. A ledger that lacks erasures of this database is refused.
+An organisation that the old database had removed is an exception: the audit log names it, or --removed does.
 If there are lakes, it prints the command with which this database takes over their place.
 
   intake-server backup-log --to backup      (on the old database; its timer has written these files too)

@@ -13,10 +13,12 @@ import {
 import type { AuditEntry } from '../../operator/audit-log.ts';
 import {
   compareLedger,
+  type Lacking,
   type LedgerEnd,
   type LedgerEntry,
   repeatErasures,
 } from '../../operator/erasure-ledger.ts';
+import { findOrganisation } from '../../operator/organisations.ts';
 import { type OrganisationLimit, organisationLimits } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { isUuid } from '../../registry/fields.ts';
@@ -28,24 +30,8 @@ import { flagOf, keptText } from '../organisations.ts';
 
 /** Reopens a restored database after replaying the revocations that were made since the restore point. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      audit: { type: 'string' },
-      erasures: { type: 'string' },
-      'revoke-all-keys': { type: 'boolean', default: false },
-      'without-erasures': { type: 'boolean', default: false },
-    },
-  });
-  const { audit: file, 'revoke-all-keys': all, erasures, 'without-erasures': withoutErasures } = values;
-  if ((file === undefined) !== all)
-    throw commandError(
-      'use either --audit <file>, with the audit log of the old database, or --revoke-all-keys; run intake-server after-restore --help for examples',
-    );
-  if ((erasures === undefined) !== withoutErasures)
-    throw commandError(
-      'use either --erasures <file>, with the ledger of erased people of the old database, or --without-erasures, which lets people who were erased since the restored time stay; run intake-server after-restore --help for examples',
-    );
+  const { audit: file, erasures, removed, 'revoke-all-keys': all, ...flags } = readFlags(args);
+  const withoutErasures = flags['without-erasures'];
   const entries = file === undefined ? [] : await readEntries(file);
   const ledger = erasures === undefined ? [] : await readErasures(erasures);
   await withPool(async (pool) => {
@@ -54,7 +40,7 @@ export async function run(args: string[]): Promise<void> {
       throw commandError(
         `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
       );
-    if (erasures !== undefined) await checkLedger(pool, erasures, ledger);
+    if (erasures !== undefined) await checkLedger(pool, { file: erasures, ledger, entries, removed });
     if (all) {
       const { keys, tokens } = await revokeAllKeys(pool, by);
       console.log(
@@ -100,6 +86,31 @@ export async function run(args: string[]): Promise<void> {
   });
 }
 
+function readFlags(args: string[]) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      audit: { type: 'string' },
+      erasures: { type: 'string' },
+      removed: { type: 'string', multiple: true, default: [] },
+      'revoke-all-keys': { type: 'boolean', default: false },
+      'without-erasures': { type: 'boolean', default: false },
+    },
+  });
+  const { audit: file, erasures, removed } = values;
+  if ((file === undefined) !== values['revoke-all-keys'])
+    throw commandError(
+      'use either --audit <file>, with the audit log of the old database, or --revoke-all-keys; run intake-server after-restore --help for examples',
+    );
+  if ((erasures === undefined) !== values['without-erasures'])
+    throw commandError(
+      'use either --erasures <file>, with the ledger of erased people of the old database, or --without-erasures, which lets people who were erased since the restored time stay; run intake-server after-restore --help for examples',
+    );
+  if (removed.length > 0 && erasures === undefined)
+    throw commandError('--removed is only for --erasures, whose ledger lacks removed organisations');
+  return values;
+}
+
 /** Lists current limits and retention settings, because without the audit log nobody knows which changes were lost. */
 async function printLimited(pool: Pool): Promise<void> {
   console.log(
@@ -130,17 +141,46 @@ function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>):
   return `  intake-server organisations set-retention ${slug} ${flags.join(' ')}`;
 }
 
-/** Refuses a ledger that was written before the restored time. */
-async function checkLedger(pool: Pool, file: string, ledger: readonly LedgerEntry[]): Promise<void> {
-  const { isOlder, missing } = await compareLedger(pool, ledger);
-  if (isOlder)
-    throw commandError(
-      `${file} is older than the restored time, because it lacks erasures that this database has; use a newer one`,
-    );
-  if (missing > 0)
+interface Ledger {
+  readonly file: string;
+  readonly ledger: readonly LedgerEntry[];
+  /** The entries of the old database's audit log. */
+  readonly entries: readonly AuditEntry[];
+  /** The slugs of organisations that the operator says were removed. */
+  readonly removed: readonly string[];
+}
+
+/**
+ * Refuses a ledger that was written before the restored time, or is another database's: it lacks erasures that this
+ * database has. Only organisations that have been removed since may be missing.
+ */
+async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledger): Promise<void> {
+  for (const slug of removed)
+    if (!(await findOrganisation(pool, slug)))
+      throw commandError(`--removed names ${slug}, which is not an organisation of this database`);
+  const removals = entries.filter(({ act }) => act === 'organisation.remove');
+  const removedIds = new Set(removals.map(({ details }) => String(details.organisation_id)));
+  const { true: gone = [], false: lacking = [] } = Object.groupBy(
+    await compareLedger(pool, ledger),
+    ({ organisation_id, slug }) => `${removedIds.has(organisation_id) || removed.includes(slug)}` as const,
+  );
+  if (gone.length > 0)
     console.log(
-      `The ledger has no erasures of ${missing} organisations that have some here. If they were not removed before it was written, it belongs to another database.`,
+      `The ledger lacks erasures of removed organisations: ${slugsOf(gone)}. Restore one of them only with a ledger from before its removal.`,
     );
+  if (lacking.length === 0) return;
+  const isOlder = lacking.some(({ isPartial }) => isPartial);
+  throw commandError(
+    `${file} is older than the restored time${isOlder ? '' : " or another database's"}, ` +
+      `because it lacks erasures that this database has, of ${slugsOf(lacking)}; use a newer one of the old database. ` +
+      `If the old database had removed an organisation, or was removing it, add --removed with its slug`,
+  );
+}
+
+function slugsOf(organisations: readonly Lacking[]): string {
+  const slugs = organisations.slice(0, 10).map(({ slug }) => slug);
+  if (organisations.length > 10) slugs.push(`${organisations.length - 10} others`);
+  return slugs.join(', ');
 }
 
 async function readErasures(file: string): Promise<LedgerEntry[]> {

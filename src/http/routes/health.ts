@@ -82,8 +82,9 @@ function messageOf(cause: unknown): string {
 }
 
 const restored =
-  'The database was restored to an earlier time. The operator has to run intake-server after-restore and then remove ' +
-  'recovery_target… from the settings of PostgreSQL.';
+  'The database was restored to an earlier time. The operator has to run intake-server after-restore with the audit log ' +
+  '(--audit) or --revoke-all-keys, and with the ledger of erased people (--erasures) or --without-erasures, and then ' +
+  'remove recovery_target… from the settings of PostgreSQL. See docs/operating/day-two.md, "Restore".';
 
 const away =
   'The database does not answer; check that it is running and that this machine can reach it. This process continues on its own.';
