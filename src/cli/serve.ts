@@ -224,7 +224,7 @@ function startBackground(
 async function startAdmin(
   config: Config,
   admin: AdminConfig,
-  { cursors, pool: shared }: Parts,
+  { cursors, pool: shared, server }: Parts,
   certificate: Certificate | undefined,
   onStop: (end: () => unknown) => void,
 ): Promise<FastifyInstance> {
@@ -250,6 +250,7 @@ async function startAdmin(
       shared,
       bytesInFlight: new BytesInFlight(ofAdmin),
       readiness,
+      server,
     },
     certificate,
   );

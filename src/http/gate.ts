@@ -82,16 +82,15 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
     throw lacksPermission(operation.permission);
   }
-  refuseWrongClock(operation, parts);
+  if (operation?.permission) refuseWrongClock(operation, parts);
   const query = queryOf(request);
   if (operation?.storesRecords && principal?.quota) applyQuota(request, principal, query, seen);
   return { principal, query };
 }
 
 /** What a process with a wrong clock stores would be sorted, kept and deleted wrongly, and its keys would expire. */
-function refuseWrongClock(operation: Operation<never> | undefined, { server }: Parts): void {
-  if (!operation?.permission || operation.method === 'GET') return;
-  const error = server.wrongClock();
+function refuseWrongClock({ method }: Operation<never>, { server }: Pick<Parts, 'server'>): void {
+  const error = method === 'GET' ? undefined : server.wrongClock();
   if (error) throw error;
 }
 
@@ -136,16 +135,15 @@ function principalFor(
  * Runs the checks for requests to the admin API. Wrong tokens are not counted: a token has 256 random bits and cannot be
  * guessed, and counting by IP address would lock out valid tokens behind the same proxy.
  */
-export async function admitOperator(
-  request: FastifyRequest,
-  { config, pool }: AdminParts,
-): Promise<Admitted> {
+export async function admitOperator(request: FastifyRequest, parts: AdminParts): Promise<Admitted> {
+  const { config, pool } = parts;
   refuseUnsound(request, config);
   const token = isOpen(request, config) ? undefined : await tokenFor(request, pool);
   refuseUnknownAddress(request, config);
   refuseOtherMethod(request);
-  if (token?.role === 'read-only' && request.routeOptions.config.operation?.method !== 'GET')
-    throw new RequestError('read_only_token');
+  const { operation } = request.routeOptions.config;
+  if (token?.role === 'read-only' && operation?.method !== 'GET') throw new RequestError('read_only_token');
+  if (token && operation) refuseWrongClock(operation, parts);
   return { principal: undefined, token: token?.name, query: queryOf(request) };
 }
 

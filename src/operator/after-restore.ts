@@ -1,7 +1,7 @@
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction } from '../postgres/transactions.ts';
+import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { keptTypes } from '../retention/kept-days.ts';
 import { isTokenThere, revokeToken } from './admin-tokens.ts';
 import {
@@ -70,7 +70,8 @@ export async function repeatActs(
     if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
     if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
     if (/^key\.(rotate|end)$/.test(act) && key_id) {
-      const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - Date.now();
+      const nowMs = (await databaseTime(pool)).getTime();
+      const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - nowMs;
       await endKey(pool, by, key_id, Math.max(0, graceMs));
     }
     if (organisation && /^organisation\.(suspend|resume)$/.test(act))

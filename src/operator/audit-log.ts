@@ -151,7 +151,7 @@ export async function importEntries(client: Client, entries: readonly AuditEntry
   return imported;
 }
 
-/** Stores when the audit log and the ledger were last written to files. */
+/** Stores when the audit log and the ledger were last written to files, which is a time of the database. */
 export async function noteBackup(pool: Pool, writtenAt: Date): Promise<void> {
   await pool.query('update log_backups set written_at = $1', [writtenAt]);
 }

@@ -2,12 +2,18 @@
 // @module-tag long
 
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { followFeed, readFeed } from '../support/change-feed.ts';
 import { FakeClock, fakeClockIsInstalled } from '../support/fake-clock.ts';
 import { freePort } from '../support/free-port.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { badTag, many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { expectReady } from '../support/ready.ts';
@@ -26,20 +32,18 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
   let right: BuiltServer;
   let key: string;
   const clocks = { ahead: new FakeClock(9), behind: new FakeClock(-9), later: new FakeClock(0) };
-  const wrong = new Map<string, BuiltServer>();
+  const wrong = new Map<string, AdminServer>();
   const metricsPorts = new Map<string, number>();
 
-  async function start(name: keyof typeof clocks): Promise<BuiltServer> {
+  async function start(name: keyof typeof clocks): Promise<AdminServer> {
     const port = await freePort();
     metricsPorts.set(name, port);
     const env = { DATABASE_URL: right.databaseUrl, METRICS_PORT: String(port), ...clocks[name].env };
-    wrong.set(name, await startBuiltServer(env));
-    return wrong.get(name) as BuiltServer;
+    wrong.set(name, await startAdminServer(env));
+    return wrong.get(name) as AdminServer;
   }
-  const aheadSeconds = async (name: string) =>
-    (await scrapeMetrics(`http://127.0.0.1:${metricsPorts.get(name)}/metrics`)).get(
-      'intake_clock_ahead_seconds',
-    );
+  const metric = async (name: string, series: string) =>
+    (await scrapeMetrics(`http://127.0.0.1:${metricsPorts.get(name)}/metrics`)).get(series);
   const api = ({ url }: { url: string }): Api => apiOf(url, key);
   const isElected = ({ log }: BuiltServer) => log.some((line) => line.includes('does the maintenance'));
 
@@ -61,20 +65,25 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
     await expect
       .poll(() => server.log.filter((line) => differs(name === 'ahead').test(line)), patient)
       .toHaveLength(1);
-    const measured = await aheadSeconds(name);
+    const measured = await metric(name, 'intake_clock_ahead_seconds');
     expect(Math.abs(Number(measured) - (name === 'ahead' ? seconds : -seconds))).toBeLessThan(30);
     await expectReady(right.url);
   });
 
   it.each(['ahead', 'behind'] as const)('%s: stores nothing, and reads', async (name) => {
-    const server = api(wrong.get(name) as BuiltServer);
+    const { admin, url } = wrong.get(name) as AdminServer;
+    const server = api({ url });
     const tag = newTag();
     for (const answer of [
       await server.upload('tags', [tag]),
       await server.post('/user-interactions', { interaction_type: 'SHARE' }),
       await server.post('/v1/erasures', { user_ids: ['u'] }),
+      // A key that it issues would expire too late or never work.
+      await admin.post('/admin/v1/keys', { organisation: 'acme', expires_at: '2100-01-01T00:00:00Z' }),
+      await admin.send('/admin/v1/organisations/acme', { method: 'DELETE' }),
     ])
       expect([answer.status, answer.body.code]).toEqual([503, 'clock_differs']);
+    expect((await admin.get('/admin/v1/organisations')).status).toBe(200);
     expect((await server.get(`/v1/data/tags/${tag.tag_id}`)).status).toBe(404);
     // A process that is behind is the only one here that anybody asks for the feed, so it has to see today's changes.
     const after = (await readFeed(server)).cursor;
@@ -83,6 +92,22 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
       .poll(async () => (await readFeed(server, { after })).changes.map(({ id }) => id), patient)
       .toEqual([tag.tag_id]);
   });
+
+  it.each(['ahead', 'behind'] as const)(
+    '%s: a backup of the log notes the time of the database',
+    async (name) => {
+      const folder = mkdtempSync(join(tmpdir(), 'intake-log-'));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      await (wrong.get(name) as BuiltServer).run('backup-log', '--to', folder);
+      const [{ age } = { age: 0 }] = await queryDatabase<{ age: number }>(
+        right.databaseUrl,
+        'select abs(extract(epoch from now() - written_at))::float8 as age from log_backups',
+      );
+      expect(age).toBeLessThan(600);
+      const { written_at } = linesOf(readFileSync(join(folder, 'erasures.ndjson'), 'utf8')).at(-1);
+      expect(Math.abs(Date.now() - Date.parse(written_at))).toBeLessThan(600_000);
+    },
+  );
 
   it('what an earlier process with such a clock wrote does not stop the feed', async () => {
     const { cursor: after } = await readFeed(api(right));
@@ -121,7 +146,8 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
       const [row] = await queryDatabase(
         right.databaseUrl,
         `select (select count(*)::integer from rejections) as rejections,
-           (select count(*)::integer from upload_idempotency_keys) as keys`,
+           (select count(*)::integer from upload_idempotency_keys) as keys,
+           (select count(*)::integer from access_requests where state = 'done') as collected`,
       );
       return row;
     };
@@ -130,6 +156,8 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
       { records: many(50, () => badTag()) },
       { 'idempotency-key': randomUUID() },
     );
+    await api(right).post('/v1/access-requests', { user_ids: [randomUUID()] });
+    await expect.poll(async () => (await counts())?.collected, patient).toBe(1);
     const before = await counts();
     expect(before).toMatchObject({ rejections: 50, keys: 1 });
     const later = await start('later');
@@ -138,7 +166,19 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
     const { databaseUrl } = right;
     await right.stop();
     await expect.poll(() => isElected(later), patient).toBe(true);
+    // Without this lock, the leader could lose the lease before it looks for expired access requests, which are kept for a
+    // week.
+    const locking = new pg.Client({ connectionString: databaseUrl });
+    onTestFinished(() => locking.end());
+    await locking.connect();
+    await locking.query('begin; select from leases for update');
     clocks.later.set(9);
+    const hasErased = 'intake_maintenance_last_success_timestamp_seconds{chore="erase people"}';
+    const hasRun = async () =>
+      Number(await metric('later', hasErased)) > Date.now() / 1_000 + seconds / 2 ||
+      (await metric('later', 'intake_maintenance_leader')) === 0;
+    await expect.poll(hasRun, patient).toBe(true);
+    await locking.end();
     await expect
       .poll(async () => (await apiOf(later.url).get('/health/ready')).body.code, patient)
       .toBe('clock_differs');

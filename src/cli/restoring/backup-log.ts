@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { type AuditEntry, entriesInLog, noteBackup, readAuditLog } from '../../operator/audit-log.ts';
 import { ledgerLines } from '../../operator/erasure-ledger.ts';
 import type { Pool } from '../../postgres/pool.ts';
+import { databaseTime } from '../../postgres/transactions.ts';
 import { commandError } from '../arguments/help.ts';
 import { withPool } from '../database/with-pool.ts';
 
@@ -19,7 +20,7 @@ export async function run(args: string[]): Promise<void> {
     // A restored database lacks what the files are for, so they must not be replaced.
     await pool.query('select keys_can_be_trusted()');
     await refuseNewer(pool, join(to, auditFile));
-    const writtenAt = new Date();
+    const writtenAt = await databaseTime(pool);
     await mkdir(to, { recursive: true, mode: 0o700 });
     const entries = await writeWhole(join(to, auditFile), auditLines(pool));
     const hashes = await writeWhole(join(to, ledgerFile), ledgerLines(pool));

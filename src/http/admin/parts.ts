@@ -2,6 +2,7 @@ import type { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import type { Config } from '../../config.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
+import type { ServerState } from '../../postgres/health/server-state.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { SharedPool } from '../../postgres/shared-pool.ts';
 
@@ -18,4 +19,5 @@ export interface AdminParts {
   readonly shared: SharedPool;
   readonly bytesInFlight: BytesInFlight;
   readonly readiness: Readiness;
+  readonly server: ServerState;
 }
