@@ -141,6 +141,17 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
       last_seen: instant,
     }),
   }),
+  Usage: closed({
+    types: listOf({
+      type: {
+        ...text,
+        description: 'a record type, `interactions`, or `access-requests` for what they collected',
+      },
+      records: count,
+      bytes: { ...count, description: 'estimated' },
+    }),
+    days: (answerSchemas.DaysOfUploads as { properties: Record<string, JsonSchema> }).properties.days,
+  }),
   BusiestOrganisations: closed({
     from: instant,
     to: instant,

@@ -231,6 +231,15 @@ export const adminExamples: Examples = {
       },
     ],
   },
+  'get-usage-of-organisation 200': {
+    types: [
+      { type: 'transactions', records: 1_204_551, bytes: 385_456_320 },
+      { type: 'shops', records: 512, bytes: 106_496 },
+    ],
+    days: [
+      { day: '2026-03-14', uploads: { complete: 1, partial: 1, failed: 0 }, records: receiptSummary.counts },
+    ],
+  },
   'list-busiest-organisations 200': {
     from: '2026-03-14T09:21:53.035Z',
     to: '2026-03-14T09:26:53.035Z',

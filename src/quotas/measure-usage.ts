@@ -18,9 +18,12 @@ interface Measured {
   readonly row_sizes: RowSizes;
 }
 
-interface WithQuota extends Measured {
+interface Measurable {
+  readonly organisation_id: string;
   readonly has_bytes: boolean;
 }
+
+interface WithQuota extends Measured, Measurable {}
 
 interface Count {
   readonly organisation_id: string;
@@ -129,7 +132,7 @@ async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
  * Returns the record counts of organisations that have a byte quota, or of organisations that do not. Includes
  * differences that have not been rolled up yet.
  */
-async function countsOf(pool: Pool, page: readonly WithQuota[], hasBytes: boolean): Promise<Count[]> {
+async function countsOf(pool: Pool, page: readonly Measurable[], hasBytes: boolean): Promise<Count[]> {
   const ids = page.flatMap(({ organisation_id, has_bytes }) =>
     has_bytes === hasBytes ? organisation_id : [],
   );
@@ -152,7 +155,7 @@ async function countsOf(pool: Pool, page: readonly WithQuota[], hasBytes: boolea
  * Returns how many records are kept for access requests, as a type of their own. The requests already count them. A request
  * that was cancelled or is too old counts until its records are deleted.
  */
-async function collectedOf(pool: Pool, page: readonly WithQuota[]): Promise<Count[]> {
+async function collectedOf(pool: Pool, page: readonly Measurable[]): Promise<Count[]> {
   const { rows } = await pool.query<Omit<Count, 'type'>>(
     `select a.organisation_id, sum(r.value::bigint)::float8 as records,
        extract(epoch from max(greatest(a.started_at, a.done_at)))::float8 as last_upload
@@ -171,6 +174,24 @@ async function note(pool: Pool, measured: readonly Measured[]): Promise<void> {
     measured.map(({ bytes }) => bytes),
     measured.map(({ row_sizes }) => JSON.stringify(row_sizes)),
   ]);
+}
+
+export interface StoredOfType {
+  readonly type: string;
+  readonly records: number;
+  readonly bytes: number;
+}
+
+/** Measures what one organisation has stored, whether or not it has a quota. */
+export async function measureStored(pool: Pool, organisationId: string): Promise<StoredOfType[]> {
+  const page = [{ organisation_id: organisationId, has_bytes: true }];
+  const stored: StoredOfType[] = [];
+  for (const { type, records } of [...(await countsOf(pool, page, true)), ...(await collectedOf(pool, page))])
+    if (type !== null && records > 0) {
+      const average = await sampleRowBytes(pool, organisationId, type, records);
+      stored.push({ type, records, bytes: Math.round(records * average) });
+    }
+  return stored.sort((one, other) => other.bytes - one.bytes);
 }
 
 /** Counts, for metrics, how many organisations have used most of a quota, and how many have used all of it. */

@@ -123,7 +123,15 @@ it('lists the receipts of one organisation, and counts its rejections without sh
   const ofOther = '/admin/v1/organisations/other';
   expect((await admin.get(`${ofOther}/requests`)).body).toEqual({ requests: [], next_cursor: null });
   expect((await admin.get(`${ofOther}/rejections/summary`)).body).toEqual({ rejections: [] });
-  for (const path of ['requests', 'rejections/summary']) {
+  const used = (await admin.get(`${ofAcme}/usage?days=2`)).body;
+  expect(used.days).toEqual((await acme.get('/v1/requests/daily?days=2')).body.days);
+  expect(used.days[0].uploads).toEqual({ complete: 1, partial: 1, failed: 0 });
+  // Neither has a quota.
+  const types = Object.fromEntries(used.types.map(({ type, ...of }: { type: string }) => [type, of]));
+  expect(types).toMatchObject({ shops: { records: 1 }, transactions: { records: 1 } });
+  for (const { bytes } of used.types) expect(bytes).toBeGreaterThan(50);
+  expect((await admin.get(`${ofOther}/usage`)).body.types).toEqual([]);
+  for (const path of ['requests', 'rejections/summary', 'usage']) {
     expectError(await admin.get(`/admin/v1/organisations/nobody/${path}`), 404);
     expectError(await admin.get(`${ofAcme}/${path}?colour=red`), 400, ['colour']);
   }

@@ -29,6 +29,7 @@ const routes: [method: string, path: string][] = [
   ['GET', '/admin/v1/organisations/{slug}/lake'],
   ['GET', '/admin/v1/organisations/{slug}/requests'],
   ['GET', '/admin/v1/organisations/{slug}/rejections/summary'],
+  ['GET', '/admin/v1/organisations/{slug}/usage'],
   ['GET', '/admin/v1/top'],
   ['GET', '/admin/v1/service'],
   ['DELETE', '/admin/v1/organisations/{slug}'],

@@ -133,6 +133,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/organisations/{slug}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how much an organisation has stored, and its uploads by day
+         * @description Counts stored records by type, whether or not there is a quota, and multiplies them with the average size of rows that it samples: like quotas, without indexes. For each of the last days, in UTC and the newest first, it returns how many uploads there were, and the outcomes of their records.
+         */
+        get: operations["get-usage-of-organisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/keys": {
         parameters: {
             query?: never;
@@ -583,6 +603,28 @@ export interface components {
                 first_seen: string;
                 /** Format: date-time */
                 last_seen: string;
+            }[];
+        };
+        Usage: {
+            types: {
+                /** @description a record type, `interactions`, or `access-requests` for what they collected */
+                type: string;
+                records: number;
+                /** @description estimated */
+                bytes: number;
+            }[];
+            days: {
+                /** Format: date */
+                day: string;
+                uploads: {
+                    /** @description every record was stored */
+                    complete: number;
+                    /** @description some were */
+                    partial: number;
+                    /** @description none was */
+                    failed: number;
+                };
+                records: components["schemas"]["Counts"];
             }[];
         };
         BusiestOrganisations: {
@@ -1396,6 +1438,77 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["RejectionCounts"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-usage-of-organisation": {
+        parameters: {
+            query?: {
+                /** @description how many, default 14 */
+                days?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The largest type first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "types": [
+                     *         {
+                     *           "type": "transactions",
+                     *           "records": 1204551,
+                     *           "bytes": 385456320
+                     *         },
+                     *         {
+                     *           "type": "shops",
+                     *           "records": 512,
+                     *           "bytes": 106496
+                     *         }
+                     *       ],
+                     *       "days": [
+                     *         {
+                     *           "day": "2026-03-14",
+                     *           "uploads": {
+                     *             "complete": 1,
+                     *             "partial": 1,
+                     *             "failed": 0
+                     *           },
+                     *           "records": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Usage"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -1,10 +1,13 @@
 import { RequestError } from '../../errors.ts';
 import { findOrganisation } from '../../operator/organisations.ts';
 import { slugSchema } from '../../operator/rules.ts';
+import { measureStored } from '../../quotas/measure-usage.ts';
+import { dailyReceipts } from '../../receipts/daily-receipts.ts';
 import { receiptFilters, receiptPage } from '../../receipts/find-receipts.ts';
 import { rejectionSummary } from '../../rejections/find-rejections.ts';
 import { notFound, onePage } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
+import { dayCount } from '../routes/requests.ts';
 import { patternField } from './fields.ts';
 import { slugOf } from './organisations.ts';
 import type { AdminParts } from './parts.ts';
@@ -65,4 +68,33 @@ const rejections: Operation<AdminParts> = {
   },
 };
 
-export const uploadOperations: readonly Operation<AdminParts>[] = [requests, rejections];
+const usage: Operation<AdminParts> = {
+  id: 'get-usage-of-organisation',
+  method: 'GET',
+  path: '/admin/v1/organisations/{slug}/usage',
+  tag,
+  summary: 'Show how much an organisation has stored, and its uploads by day',
+  description:
+    'Counts stored records by type, whether or not there is a quota, and multiplies them with the average size of rows that ' +
+    'it samples: like quotas, without indexes. For each of the last days, in UTC and the newest first, it returns how many ' +
+    'uploads there were, and the outcomes of their records.',
+  permission: null,
+  pathParameters,
+  query: { days: dayCount },
+  answers: {
+    200: { description: 'The largest type first.', schema: { $ref: '#/components/schemas/Usage' } },
+    404: notFound,
+  },
+  async handle(call, parts) {
+    const organisationId = await organisationOf(call, parts);
+    const pool = parts.shared.for(organisationId);
+    const { days } = call.query as { days?: number };
+    const body = {
+      types: await measureStored(pool, organisationId),
+      days: await dailyReceipts(pool, organisationId, days),
+    };
+    return { status: 200, body };
+  },
+};
+
+export const uploadOperations: readonly Operation<AdminParts>[] = [requests, rejections, usage];

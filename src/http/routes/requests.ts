@@ -51,10 +51,11 @@ const list: Operation = {
 };
 
 const dayLimits = perPage('days', limits.receiptDaysMax, limits.receiptDaysDefault);
-const dayCount = {
+/** The parameter of operations that count by day. */
+export const dayCount = optional({
   ...dayLimits,
   schema: { ...dayLimits.schema, description: `how many, default ${limits.receiptDaysDefault}` },
-};
+});
 
 const days: Operation = {
   id: 'count-requests',
@@ -66,7 +67,7 @@ const days: Operation = {
     'Returns for each of the last days, in UTC and the newest first, how many uploads there were, and the outcomes of ' +
     'their records.',
   permission: 'data:read',
-  query: { days: optional(dayCount) },
+  query: { days: dayCount },
   answers: {
     200: { description: 'A row for each day.', schema: { $ref: '#/components/schemas/DaysOfUploads' } },
   },
