@@ -24,3 +24,11 @@ it('an address that failed too often is let in again a minute after it first fai
   await failedKeys.count('192.0.2.1');
   expect(await mayTry()).toBe(true);
 });
+
+it('connections that were reset have no address, and count together', async () => {
+  const failedKeys = new FailedKeys(2);
+  const noAddress = undefined as unknown as string;
+  for (let at = 0; at < 2; at++) await failedKeys.count(noAddress);
+  await expect(failedKeys.refuseTooMany(noAddress)).rejects.toMatchObject({ code: 'too_many_failed_keys' });
+  await failedKeys.refuseTooMany('192.0.2.1');
+});
