@@ -116,11 +116,15 @@ describe('a server without fsync', { timeout: 300_000 }, () => {
     return postgres.url('postgres');
   }
 
-  it('is refused by name, unless the server itself says that this is accepted', async () => {
-    let url = await start(off);
+  beforeAll(async () => {
+    const url = await start(off);
     expect((await runCommand(['migrate'], { DATABASE_URL: url })).exitCode).toBe(0);
     const { password } = new URL(url);
     await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
+  });
+
+  it('is refused by name, unless the server itself says that this is accepted', async () => {
+    let url = await start(off);
     expect(await refusal(servingUrl(url))).toMatch(
       /because of fsync=off and full_page_writes=off; turn it on in postgresql\.conf/,
     );
@@ -135,6 +139,24 @@ describe('a server without fsync', { timeout: 300_000 }, () => {
       server.log.filter((line) => line.includes('intake.accepted_settings accepts fsync=off and')),
     ).toHaveLength(1);
     await expectReady(server.url);
+    await server.stop();
+  });
+
+  it('is noticed by a running process', async () => {
+    const url = await start({});
+    const set = async (text: string) => {
+      await queryDatabase(url, `alter system ${text}`);
+      await queryDatabase(url, 'select pg_reload_conf()');
+    };
+    const server = await startBuiltServer({ DATABASE_URL: url });
+    for (const setting of Object.keys(off)) {
+      await expectReady(server.url);
+      await set(`set ${setting} = off`);
+      const expected = new RegExp(`^503 .*because of ${setting}=off; turn it on in postgresql\\.conf`);
+      await expect.poll(() => isReady(server), patient).toMatch(expected);
+      await set(`reset ${setting}`);
+      await expect.poll(() => isReady(server), patient).toMatch(/^200 /);
+    }
     await server.stop();
   });
 });
