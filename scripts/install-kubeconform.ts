@@ -13,7 +13,7 @@ const run = promisify(execFile);
 
 /** The kinds that the chart renders. kubeconform fails if a manifest has another one. */
 const kinds = [
-  ...['Deployment', 'HorizontalPodAutoscaler', 'Ingress', 'Job', 'NetworkPolicy', 'Pod'],
+  ...['CronJob', 'Deployment', 'HorizontalPodAutoscaler', 'Ingress', 'Job', 'NetworkPolicy', 'Pod'],
   ...['PodDisruptionBudget', 'Service', 'ServiceAccount'],
 ];
 

@@ -153,7 +153,9 @@ describe.skipIf(!isInstalled)('the Helm chart', () => {
       { lake: { url: `s3://key:${hush}@bucket/prefix` } },
       { secretEnv: { ERASURE_KEYS: hush } },
       { secretEnv: { ERASURE_KEYS: { value: hush } } },
-      ...['database', 'redis', 'admin', 'lake', 'tls'].map((name) => ({ [name]: { secret: inUrl } })),
+      ...['database', 'redis', 'admin', 'lake', 'logBackup', 'tls'].map((name) => ({
+        [name]: { secret: inUrl },
+      })),
     ];
     for (const values of wrong) {
       const outcome = await render({ ...behindProxy, ...values }).then(
@@ -292,6 +294,7 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
   it.each([
     [{}, 'Intake does not serve in the clear'],
     [{ ...behindProxy, replica: 3 }, 'replica'],
+    [{ ...behindProxy, logBackup: { claim: 'intake-log' } }, 'logBackup.secret is missing'],
     [{ ...behindProxy, podAnnotations: { 'example.com/port': 1 } }, 'Expected: string, given: integer'],
     [{ ...behindProxy, settings: { PORT: 9000 } }, 'remove PORT from settings'],
     [{ ...behindProxy, settings: { STOP_TIMEOUT_MS: 1 } }, 'the value stopTimeoutSeconds sets it'],

@@ -28,6 +28,7 @@ export const everyValue = {
     port: 8082,
     from: [{ podSelector: { matchLabels: { app: 'operators-proxy' } } }],
   },
+  logBackup: { claim: 'intake-log', secret: 'intake-operators', key: 'ops-url', schedule: '5 * * * *' },
   ingress: {
     enabled: true,
     className: 'nginx',

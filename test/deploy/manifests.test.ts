@@ -97,11 +97,26 @@ describe.skipIf(!hasSystemd)('the units of systemd', () => {
     ['intake@.service', 'intake@1.service'],
     ['intake-lake.service', 'intake-lake.service'],
     ['intake-migrate.service', 'intake-migrate.service'],
+    ['intake-backup-log.service', 'intake-backup-log.service'],
   ])('%s is valid, and restricts the process', async (file, unit) => {
     const copy = join(folder, unit);
     writeFileSync(copy, read(`deploy/systemd/${file}`).replaceAll('/usr/bin/node', process.execPath));
     expect(await faults('systemd-analyze', 'verify', copy)).toBe('');
     // The score ranges from 0 (most restricted) to 10, but the threshold is given in tenths.
     expect(await faults('systemd-analyze', 'security', '--offline=true', '--threshold=15', copy)).toBe('');
+  });
+
+  it('the timer is valid, and starts the service of its name', async () => {
+    const alone = mkdtempSync(join(folder, 'timer-'));
+    const copy = (name: string, from: string | RegExp, to: string) => {
+      const file = join(alone, name);
+      writeFileSync(file, read(`deploy/systemd/${name}`).replace(from, to));
+      return file;
+    };
+    copy('intake-backup-log.service', '/usr/bin/node', process.execPath);
+    const name = 'intake-backup-log.timer';
+    expect(await faults('systemd-analyze', 'verify', copy(name, '', ''))).toBe('');
+    const wrong = copy(name, /OnCalendar=.*/, 'OnCalendar=every 15 minutes');
+    expect(await faults('systemd-analyze', 'verify', wrong)).not.toBe('');
   });
 });

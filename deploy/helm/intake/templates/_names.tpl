@@ -17,6 +17,11 @@ app.kubernetes.io/name: {{ .Chart.Name }}-lake
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "intake.logBackupSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-log-backup
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "intake.labels" -}}
 {{ include "intake.selector" . }}
 app.kubernetes.io/version: {{ include "intake.version" . | quote }}
