@@ -59,7 +59,7 @@ export class ChaosProxy {
   readonly #server = createServer((incoming, outgoing) => {
     this.#note(this.#answer(incoming, outgoing)).catch(() => incoming.socket.destroy());
   });
-  /** The last answers of the service. */
+  /** The last answers of the service to requests with an Idempotency-Key. */
   readonly #answers: Received[] = [];
 
   constructor(random: Random) {
@@ -90,7 +90,7 @@ export class ChaosProxy {
     const isRead = incoming.method !== 'POST';
     const isFaulty = this.only === undefined && this.#random.chance(this.rate);
     const chosen = isFaulty ? this.#random.pick(this.allowed) : undefined;
-    const other = chosen === 'answer to another request' ? this.#answerToOther(incoming, body) : undefined;
+    const other = chosen === 'answer to another request' ? this.#answerToOther(incoming) : undefined;
     // If no answer can be swapped, the right one is sent.
     const fault = chosen === 'answer to another request' && !other ? undefined : chosen;
     this.#count(fault ?? 'none');
@@ -110,20 +110,23 @@ export class ChaosProxy {
       this.#note(sleep(delayMs).then(() => this.#forward(incoming, body)));
     }
     const received = await this.#note(this.#forward(incoming, body));
-    this.#answers.push(received);
+    if (received.headers['idempotency-key'] !== undefined) this.#answers.push(received);
     if (this.#answers.length > answersKept) this.#answers.shift();
-    if (other) outgoing.writeHead(other.status, { 'content-type': 'application/json' }).end(other.body);
-    else this.#send(fault, received, incoming, outgoing);
+    this.#send(fault, other ?? received, incoming, outgoing);
   }
 
   #count(what: Seen): void {
     this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
   }
 
-  /** Returns an answer from which a client can see that it belongs to another request. */
-  #answerToOther({ url = '' }: IncomingMessage, body: Buffer): Received | undefined {
-    const asked = subjectOfRequest(url, body);
-    const others = this.#answers.filter((answer) => ![undefined, asked].includes(subjectOf(answer)));
+  /**
+   * Returns the answer to a request with another Idempotency-Key, which the answer repeats. Without that header, the client
+   * could not notice that answers about as many records are swapped.
+   */
+  #answerToOther({ headers }: IncomingMessage): Received | undefined {
+    const others = this.#answers.filter(
+      (answer) => answer.headers['idempotency-key'] !== headers['idempotency-key'],
+    );
     return others.length === 0 ? undefined : this.#random.pick(others);
   }
 
@@ -181,40 +184,6 @@ function gatewayError(outgoing: ServerResponse, status: number): void {
 }
 
 const answersKept = 8;
-
-/**
- * Returns what a successful answer is about: how many records, or the receipts of which Idempotency-Key. Errors, and answers
- * about as many records, do not show which request they belong to, so the client cannot notice that they are swapped.
- */
-function subjectOf({ body }: Received): string | undefined {
-  const answer = parsed(body);
-  if (answer?.interaction_id) return 'one interaction';
-  if (answer?.requests) return `receipts of ${answer.requests[0]?.idempotency_key}`;
-  if (!answer?.batches) return undefined;
-  return `${answer.batches.reduce((sum, { data }) => sum + data.counts.received, 0)} records`;
-}
-
-function subjectOfRequest(url: string, body: Buffer): string {
-  if (body.length === 0)
-    return `receipts of ${new URL(url, 'http://proxy').searchParams.get('idempotency_key')}`;
-  const { records } = parsed(body) ?? {};
-  return records ? `${records.length} records` : 'one interaction';
-}
-
-interface Body {
-  readonly records?: readonly unknown[];
-  readonly interaction_id?: string;
-  readonly requests?: readonly { readonly idempotency_key: string | null }[];
-  readonly batches?: readonly { readonly data: { readonly counts: { readonly received: number } } }[];
-}
-
-function parsed(body: Buffer): Body | undefined {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return undefined;
-  }
-}
 
 /** Returns the faults without duplicates. */
 export const withoutDuplicates = faults.filter((fault) => !fault.startsWith('doubled'));
