@@ -161,6 +161,11 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
     await page.getByRole('link', { name: /amount wrong_type/ }).click();
     await page.getByRole('button', { name: /^Correct/ }).click();
     await page.getByLabel(/^amount/).fill('12.90');
+    // Something in between answers first. That is not a result.
+    const foreign = { json: { batches: [] } };
+    await page.route(/\/v1\/data\/transactions$/, (route) => route.fulfill(foreign), { times: 1 });
+    await page.getByRole('button', { name: 'Store the record' }).click();
+    await page.getByText('Something between this page and the service answered with status 200.').waitFor();
     await page.getByRole('button', { name: 'Store the record' }).click();
     await page.getByText('The record is stored.').waitFor();
     const { body } = await api.get('/v1/rejections');
