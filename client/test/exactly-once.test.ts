@@ -100,7 +100,7 @@ async function runOne(at: number, library: RunOf['library']): Promise<void> {
   const changing = setInterval(() => {
     proxy.targets = random.chance(0.5) ? [random.pick(all)] : all.slice(0, 1 + random.below(3));
   }, 200 + random.below(1_500));
-  const share = certain[at] ? 1 : 0.2 + 0.8 * random.next();
+  const share = certain[at] ? 1 : 0.4 + 0.6 * random.next();
   const interactions = many(
     Math.ceil(size * share),
     (index): NewInteraction => ({

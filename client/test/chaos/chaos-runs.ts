@@ -59,7 +59,8 @@ export async function runRecord({ random, proxy, library, keys, interactions }: 
 }
 
 /** Uploads interactions under a name, is interrupted, and repeats the upload with more of them, perhaps twice at once. */
-export async function runUpload({ random, proxy, library, keys, interactions }: RunOf): Promise<Report> {
+export async function runUpload(run: RunOf): Promise<Report> {
+  const { random, proxy, library, keys, processes, interactions } = run;
   const report: Report = new Map();
   const name = random.chance(0.7) ? `named ${random.hex(16)}` : undefined;
   const upload = async (end: number, key: string, signal?: AbortSignal) => {
@@ -103,6 +104,11 @@ export async function runUpload({ random, proxy, library, keys, interactions }: 
     );
     if (random.chance(0.4)) await Promise.all([upload(first, keys[0]), upload(most, keys[1])]);
     await upload(most, keys[1]);
+    // Without disturbances, the upload finds out what is still unknown.
+    if (random.chance(0.7)) {
+      proxy.only = processes[0];
+      await upload(most, keys[1]);
+    }
   }
   return report;
 }
@@ -153,11 +159,11 @@ type Fate = 'kill' | 'full' | 'limited' | 'none';
 async function runOnce(run: RunOf, cwd: string, key: string, tries: number) {
   const { random, proxy, certain, processes } = run;
   const sure = certain.filter((event) => event === 'limited' || event === 'full')[tries];
-  // The last tries are undisturbed, so that most runs end with a result.
+  // The last tries are undisturbed, so that runs end with a result.
   const fate =
     sure ?? (tries < 5 ? random.pick(['kill', 'kill', 'full', 'limited', 'none'] as const) : 'none');
   // So many small requests fill the journal, and a process without limits can always finish the upload.
-  if (sure) proxy.only = processes.at(sure === 'limited' ? -1 : 0);
+  if (sure || tries > 8) proxy.only = processes.at(sure === 'limited' ? -1 : 0);
   const isResumed = readdirSync(cwd).some((name) => name.endsWith('.journal'));
   const child = start(run, cwd, key, ['.', '--json', ...(isResumed ? ['--resume'] : [])], fate);
   if (fate === 'kill') {
