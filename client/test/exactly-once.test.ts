@@ -9,7 +9,15 @@ import { type BuiltServer, startBuiltServer } from '../../test/support/built-ser
 import { many, newShop } from '../../test/support/new-records.ts';
 import type { NewInteraction } from '../src/index.ts';
 import { allFaults, ChaosProxy } from './chaos/chaos-proxy.ts';
-import { type Event, type Report, type Reported, type RunOf, runCommand, runRecord, runUpload } from './chaos/chaos-runs.ts';
+import {
+  type Event,
+  type Report,
+  type Reported,
+  type RunOf,
+  runCommand,
+  runRecord,
+  runUpload,
+} from './chaos/chaos-runs.ts';
 
 /**
  * Checks from outside that the client stores interactions exactly once. Each run records interactions or uploads them, with the

@@ -9,6 +9,8 @@ export function shellWord(value: string): string {
 /** Returns command options such as " --type shops", without options that have no value. */
 export function shellOptions(options: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(options)
-    .map(([name, value]) => (value === undefined ? '' : ` --${name.replaceAll('_', '-')} ${shellWord(value)}`))
+    .map(([name, value]) =>
+      value === undefined ? '' : ` --${name.replaceAll('_', '-')} ${shellWord(value)}`,
+    )
     .join('');
 }
