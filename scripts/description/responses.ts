@@ -51,7 +51,7 @@ const headers = {
   },
   'Idempotency-Key': {
     description:
-      'the `Idempotency-Key` of the request, in every answer to a request with one; a client can check that the answer is to its request',
+      'the `Idempotency-Key` of the request, in every answer to a request with one in ASCII; a client can check that the answer is to its request',
     schema: { type: 'string' },
   },
   'Idempotency-Replayed': {

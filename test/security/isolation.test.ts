@@ -98,7 +98,9 @@ async function askAsAttacker(question: Question): Promise<string> {
   for (const own of victims.own.filter((one) => !asked.includes(one)))
     expect(text, `an answer to ${method} ${path}`).not.toContain(own);
   const requestId = headers.get('x-request-id')!;
-  const told = [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit.*)$/.test(name));
+  const told = [...headers].filter(
+    ([name]) => !/^(date|x-request-id|idempotency-key|ratelimit.*)$/.test(name),
+  );
   return `${status} ${JSON.stringify(told)} ${text}`
     .replaceAll(requestId, '<request>')
     .replace(/"(batch_id|as_of|interaction_ids)":(\["[^"]+"|"[^"]+"|null)/g, '"$1":"<new>"');

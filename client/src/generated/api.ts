@@ -3334,7 +3334,7 @@ export interface components {
         "Intake-Quota": string;
         /** @description with NDJSON: where the change feed continues with later changes; send it as `after` of `/v1/changes` */
         "Changes-Cursor": string;
-        /** @description the `Idempotency-Key` of the request, in every answer to a request with one; a client can check that the answer is to its request */
+        /** @description the `Idempotency-Key` of the request, in every answer to a request with one in ASCII; a client can check that the answer is to its request */
         "Idempotency-Key": string;
         /** @description the whole answer repeats the answer to the first request with this `Idempotency-Key`; absent if this request stored a batch */
         "Idempotency-Replayed": "true";

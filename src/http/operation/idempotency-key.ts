@@ -22,7 +22,8 @@ export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
 export function repeatedKey({ headers, routeOptions }: FastifyRequest): Record<string, string> {
   const key = headers['idempotency-key'];
   const takesKey = routeOptions.config.operation?.requestHeaders === idempotencyKeyHeader;
-  return takesKey && typeof key === 'string' ? { 'idempotency-key': key } : {};
+  // Node sends other characters in one of two encodings, so that the client could not compare them.
+  return takesKey && typeof key === 'string' && /^[ -~]*$/.test(key) ? { 'idempotency-key': key } : {};
 }
 
 export function readIdempotencyKey(call: Call): string | undefined {
