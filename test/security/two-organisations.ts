@@ -138,10 +138,13 @@ export async function countedReports(victim: Api, attacker: Api, path: string): 
   return ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'].map(pathOf);
 }
 
-/** Returns all of the victim's rows, except its keys, the organisation itself and the audit log. */
+/**
+ * Returns all of the victim's rows, except its keys, the organisation itself, the audit log, and its activity, which counts
+ * the victim's own requests every minute.
+ */
 export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
   const rows = await everyRowOf(databaseUrl);
-  const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|audit_log)/.test(table));
+  const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|organisation_activity|audit_log)/.test(table));
   const own = kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))] as const);
   return Object.fromEntries(own.filter(([, ofVictim]) => ofVictim.length > 0));
 }
