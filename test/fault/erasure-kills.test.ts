@@ -1,71 +1,40 @@
 // @module-tag full
+// @module-tag pooler
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { KilledProcesses, kills } from '../support/killed-processes.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 /** Tests a sweep whose process is killed three times (or KILLS times), each time after a part or in the middle of one. */
 
-const kills = Number(process.env.KILLS ?? 3);
 const people = 500;
 const transactions = 30_000 * kills;
 /** The number of transactions per person. Other people's transactions must not change. */
 const transactionsOfEach = 12;
 
-let DATABASE_URL: string;
+let processes: KilledProcesses;
 let admin: pg.Client;
-let server: BuiltServer | undefined;
-const logs: (readonly string[])[] = [];
 beforeAll(async () => {
-  DATABASE_URL = await createTestDatabase();
-  admin = new pg.Client({ connectionString: DATABASE_URL });
-  await admin.connect();
+  processes = await KilledProcesses.create();
+  admin = processes.admin;
 });
-afterAll(async () => {
-  await server?.stop();
-  await admin.end();
-});
+afterAll(() => processes.end());
 
-async function start(): Promise<BuiltServer> {
-  // Delete the killed process's lease, which would last another 15 s.
-  await admin.query('delete from leases');
-  const started = await startBuiltServer({ DATABASE_URL });
-  logs.push(started.log);
-  server = started;
-  return started;
-}
-
-async function progress(): Promise<{ state: string; at: string }> {
-  const { rows } =
-    await admin.query(`select state, coalesce((select concat(step, ' ', position) from jobs where kind = 'erasures'), '') as at
-     from erasures`);
-  return rows[0];
-}
-
-/** Kills the process after at least one part. Returns false if the sweep had already finished. */
-async function killWhileSweeping(): Promise<boolean> {
-  const { at: before } = await progress();
-  const { process: running } = await start();
-  for (;;) {
-    const { state, at } = await progress();
-    if (state === 'swept') return false;
-    if (at !== before) break;
-    await sleep(1);
-  }
-  await sleep(Math.random() * 20);
-  running.kill('SIGKILL');
-  await new Promise((resolve) => running.once('close', resolve));
-  return (await progress()).state !== 'swept';
+/** Returns the job's place, or undefined when the erasure is swept. */
+async function place(): Promise<string | undefined> {
+  const { rows } = await admin.query<{ state: string; at: string }>(
+    `select state, coalesce((select concat(step, ' ', position) from jobs where kind = 'erasures'), '') as at
+     from erasures`,
+  );
+  return rows[0]?.state === 'swept' ? undefined : rows[0]?.at;
 }
 
 it('finishes, does nothing twice and leaves nothing', { timeout: 600_000 }, async () => {
-  const first = await start();
+  const first = await processes.start();
   const api = apiOf(
     first.url,
     await first.createKey('acme', 'data:write', 'interactions:write', 'data:read', 'data:erase'),
@@ -90,13 +59,11 @@ it('finishes, does nothing twice and leaves nothing', { timeout: 600_000 }, asyn
   );
   const { status, body } = await api.post('/v1/erasures', { customer_ids: ids });
   expect([status, body.known]).toEqual([202, people]);
-  first.process.kill('SIGKILL');
+  await processes.kill();
 
-  let killed = 0;
-  while (killed < kills && (await killWhileSweeping())) killed++;
-  expect(killed).toBe(kills);
-  await start();
-  await expect.poll(async () => (await progress()).state, { timeout: 60_000 }).toBe('swept');
+  await processes.killOften(20, place);
+  await processes.start();
+  await expect.poll(place, { timeout: 60_000 }).toBeUndefined();
 
   const { rows } = await admin.query('select rows from erasures');
   expect(rows[0].rows).toMatchObject({ customers: people, transactions: people * transactionsOfEach });
@@ -114,7 +81,7 @@ it('finishes, does nothing twice and leaves nothing', { timeout: 600_000 }, asyn
   // With fewer rows, the following search is faster.
   await admin.query('delete from transactions where student_id is not null');
   expect(Object.keys(await tablesWith(admin, personal))).toEqual(['changes']);
-  const log = logs.flat().join('\n');
+  const log = processes.log.join('\n');
   expect(log.match(/does the maintenance/g)).toHaveLength(kills + 2);
   expect(personal.filter((one) => log.includes(one))).toEqual([]);
 });

@@ -1,82 +1,53 @@
 // @module-tag full
+// @module-tag pooler
 // @module-tag long
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { createTestDatabase, servingUrl } from '../support/database.ts';
+import { servingUrl } from '../support/database.ts';
 import { removeDeleted } from '../support/jobs.ts';
+import { KilledProcesses, kills } from '../support/killed-processes.ts';
 import { newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
 /** Tests a removal whose process is killed three times (or KILLS times), each time after a step or in the middle of one. */
 
-const kills = Number(process.env.KILLS ?? 3);
 const rows = { transactions: 10_000 * kills, interactions: 5_000 * kills };
 
-let DATABASE_URL: string;
+let processes: KilledProcesses;
 let admin: pg.Client;
-const logs: (readonly string[])[] = [];
 beforeAll(async () => {
-  DATABASE_URL = await createTestDatabase();
-  admin = new pg.Client({ connectionString: DATABASE_URL });
-  await admin.connect();
+  processes = await KilledProcesses.create();
+  admin = processes.admin;
 });
-afterAll(async () => {
-  await admin.end();
-});
-
-async function start(): Promise<BuiltServer> {
-  // Delete the killed process's lease, which would last another 15 s.
-  await admin.query('delete from leases');
-  const server = await startBuiltServer({ DATABASE_URL });
-  logs.push(server.log);
-  return server;
-}
+afterAll(() => processes.end());
 
 /** Returns the number of steps so far, or undefined when the organisation is gone. */
-async function steps(): Promise<number | undefined> {
-  const { rows: found } = await admin.query<{ step: string | null }>(
-    `select step from organisations left join removals using (organisation_id) where slug = 'acme'`,
+async function steps(): Promise<string | undefined> {
+  const { rows: found } = await admin.query<{ step: string }>(
+    `select coalesce(step, '0') as step from organisations left join removals using (organisation_id) where slug = 'acme'`,
   );
-  return found[0] && Number(found[0].step);
-}
-
-/** Kills the process after at least one step. Returns false if the removal had already finished. */
-async function killWhileRemoving(): Promise<boolean> {
-  const before = await steps();
-  const { process: running } = await start();
-  for (;;) {
-    const now = await steps();
-    if (now === undefined) return false;
-    if (now !== before) break;
-    await sleep(1);
-  }
-  await sleep(Math.random() * 100);
-  running.kill('SIGKILL');
-  await new Promise((resolve) => running.once('close', resolve));
-  return (await steps()) !== undefined;
+  return found[0]?.step;
 }
 
 /** Removes the rest of the data without pauses, to end the test sooner. */
 async function removeRest(): Promise<void> {
-  const pool = createPool(readConfig({ DATABASE_URL: servingUrl(DATABASE_URL) }), () => {});
+  const pool = createPool(readConfig({ DATABASE_URL: servingUrl(processes.databaseUrl) }), () => {});
   while ((await steps()) !== undefined) await removeDeleted(pool);
   await pool.end();
 }
 
 it('finishes, counts nothing twice and leaves nothing', { timeout: 600_000 }, async () => {
-  const first = await start();
+  const first = await processes.start();
   const shop = newShop();
   for (const slug of ['acme', 'other']) {
     const api = apiOf(first.url, await first.createKey(slug));
     expect((await api.post('/v1/data/shops', { records: [shop] })).status).toBe(200);
   }
-  first.process.kill('SIGKILL');
+  await processes.kill();
   const ofOthers = 1_000;
   await admin.query(
     `insert into transactions (organisation_id, transaction_id, shop_id, region, savings, amount, is_deleted)
@@ -105,11 +76,8 @@ it('finishes, counts nothing twice and leaves nothing', { timeout: 600_000 }, as
   const before = await hashOfOther();
   expect(before.count).toBe(ofOthers);
 
-  let killed = 0;
-  while (killed < kills && (await killWhileRemoving())) killed++;
-  expect(killed).toBe(kills);
-  const halfway = await steps();
-  expect(halfway).toBeGreaterThanOrEqual(kills);
+  await processes.killOften(100, steps);
+  expect(Number(await steps())).toBeGreaterThanOrEqual(kills);
   await removeRest();
 
   const { rows: entries } = await admin.query(
@@ -120,5 +88,5 @@ it('finishes, counts nothing twice and leaves nothing', { timeout: 600_000 }, as
   const traces = ids.flatMap(({ id, key_id }) => [id, key_id]);
   expect(await tablesWith(admin, traces)).toEqual({ audit_log: 1 });
   expect(await hashOfOther()).toEqual(before);
-  expect(logs.flat().filter((line) => line.includes('maintenance failed'))).toEqual([]);
+  expect(processes.log.filter((line) => line.includes('maintenance failed'))).toEqual([]);
 });

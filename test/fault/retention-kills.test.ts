@@ -1,12 +1,11 @@
 // @module-tag full
+// @module-tag pooler
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { FeedCopy, readFeed } from '../support/change-feed.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { KilledProcesses, kills } from '../support/killed-processes.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 
 /**
@@ -14,66 +13,38 @@ import { addInteractions, addOldDay } from '../support/old-interactions.ts';
  * or in the middle of one.
  */
 
-const kills = Number(process.env.KILLS ?? 3);
 const perDay = Math.max(30_000, 6_000 * kills);
 const daysAgo = [8, 7, 6, 5];
 
-let DATABASE_URL: string;
+let processes: KilledProcesses;
 let admin: pg.Client;
-let server: BuiltServer | undefined;
 beforeAll(async () => {
-  DATABASE_URL = await createTestDatabase();
-  admin = new pg.Client({ connectionString: DATABASE_URL });
-  await admin.connect();
+  processes = await KilledProcesses.create();
+  admin = processes.admin;
 });
-afterAll(async () => {
-  await server?.stop();
-  await admin.end();
-});
+afterAll(() => processes.end());
 
-async function start(): Promise<BuiltServer> {
-  // Delete the killed process's lease, which would last another 15 s.
-  await admin.query('delete from leases');
-  server = await startBuiltServer({ DATABASE_URL });
-  return server;
-}
-
-async function progress(): Promise<{ at: string | null; isDone: boolean }> {
-  const { rows } = await admin.query(
+/** Returns the id below which everything is deleted, or undefined when all that has expired is deleted. */
+async function place(): Promise<string | undefined> {
+  const { rows } = await admin.query<{ at: string; is_done: boolean }>(
     `select deleted_below as at, deleted_below >= expired_below as is_done from retention_progress
      where type = 'interactions'`,
   );
-  return { at: rows[0]?.at ?? null, isDone: rows[0]?.is_done ?? false };
-}
-
-/** Kills the process after at least one step. Returns false if the deletion had already finished. */
-async function killWhileDeleting(): Promise<boolean> {
-  const { at: before } = await progress();
-  const { process: running } = await start();
-  for (;;) {
-    const { at, isDone } = await progress();
-    if (isDone) return false;
-    if (at !== null && at !== before) break;
-    await sleep(1);
-  }
-  await sleep(Math.random() * 50);
-  running.kill('SIGKILL');
-  await new Promise((resolve) => running.once('close', resolve));
-  return !(await progress()).isDone;
+  const [progress] = rows;
+  return progress?.is_done ? undefined : (progress?.at ?? '');
 }
 
 it('deletes everything that has expired and nothing else, and counts and the feed agree', {
   timeout: 600_000,
 }, async () => {
-  const first = await start();
+  const first = await processes.start();
   const key = await first.createKey('acme');
   await first.createKey('keeper');
   const { rows } = await admin.query<{ organisation_id: string; slug: string }>(
     'select organisation_id, slug from organisations',
   );
   const idOf = (slug: string) => rows.find((one) => one.slug === slug)?.organisation_id as string;
-  first.process.kill('SIGKILL');
-  await new Promise((resolve) => first.process.once('close', resolve));
+  await processes.kill();
   for (const ago of daysAgo) {
     const day = await addOldDay(admin, ago);
     await addInteractions(admin, idOf('acme'), day, perDay);
@@ -84,11 +55,9 @@ it('deletes everything that has expired and nothing else, and counts and the fee
   await admin.query('update interaction_partitions set is_indexed = true');
   await admin.query(`update organisations set interactions_kept_days = 2 where slug = 'acme'`);
 
-  let killed = 0;
-  while (killed < kills && (await killWhileDeleting())) killed++;
-  expect(killed).toBe(kills);
-  const last = await start();
-  await expect.poll(async () => (await progress()).isDone, { timeout: 60_000 }).toBe(true);
+  await processes.killOften(50, place);
+  const last = await processes.start();
+  await expect.poll(place, { timeout: 60_000 }).toBeUndefined();
 
   const stored = await admin.query<{ slug: string; count: number }>(
     `select slug, count(*)::integer as count from interactions join organisations using (organisation_id) group by 1 order by 1`,
