@@ -144,7 +144,9 @@ export async function countedReports(victim: Api, attacker: Api, path: string): 
  */
 export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
   const rows = await everyRowOf(databaseUrl);
-  const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|organisation_activity|audit_log)/.test(table));
+  const kept = Object.entries(rows).filter(
+    ([table]) => !/^(api_keys|organisations|organisation_activity|audit_log)/.test(table),
+  );
   const own = kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))] as const);
   return Object.fromEntries(own.filter(([, ofVictim]) => ofVictim.length > 0));
 }
