@@ -104,7 +104,7 @@ export const defects: readonly Defect[] = [
     faults: ['a table locked', 'everything delayed between serve and PostgreSQL', 'transactions held'],
     edits: [
       {
-        file: 'erasure/sweep/erase-people.js',
+        file: 'jobs/pass-fence.js',
         text: '    if (left.length === 0)',
         by: '    if (left.length >= 0)',
       },

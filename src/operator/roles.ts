@@ -81,6 +81,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'delete on console_sessions',
     'select on processes, organisation_activity, chore_runs',
     'select (kind, since) on jobs',
+    'select (organisation_id, batch_id) on unsettled_batches',
     'select (organisation_id, access_request_id, state) on access_requests',
     'select (organisation_id, records, last_upload) on record_counts',
   ],

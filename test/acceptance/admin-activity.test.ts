@@ -37,6 +37,7 @@ it('shows the work that is waiting, and since when', async () => {
   expect((await waiting()).map(({ work }: { work: string }) => work)).toEqual([
     ...kinds,
     'access requests',
+    'settling',
     'removals',
   ]);
   await queryDatabase(

@@ -299,7 +299,7 @@ describe('behind a trusted proxy', () => {
         node_version: process.versions.node,
         address: '0.0.0.0',
         port: Number(port),
-        connections: { requests: 7, interactions: 3, keys: 3, maintenance: 6, readiness: 1 },
+        connections: { requests: 7, interactions: 3, keys: 3, maintenance: 7, readiness: 1 },
         msg: expect.stringMatching(/^Server listening at http:/),
       },
     ]);

@@ -18,7 +18,7 @@ it('ten a second need one process on one machine', () => {
     stage: 'one process',
     processes: 1,
     machines: 1,
-    connections: 23,
+    connections: 24,
   });
   expect(service.cores).toBeLessThan(0.1);
 });
