@@ -197,15 +197,6 @@ it('no source file is longer than 600 lines', () => {
   expect(long).toEqual([]);
 });
 
-it('no folder has more than a dozen files next to its sub-folders', () => {
-  const code = [...sources, ...clientSources, ...consoleSources].filter(
-    (file) => /^((client|console)\/)?src\//.test(file) && !file.endsWith('.test.ts'),
-  );
-  const folders = [...Map.groupBy(code, (file) => dirname(file))];
-  expect(folders.length).toBeGreaterThan(30);
-  expect(folders.filter(([, files]) => files.length > 12).map(([folder]) => folder)).toEqual([]);
-});
-
 it('only config.ts reads the environment', () => {
   const readers = sources.filter(
     (file) => file.startsWith('src/') && /process\.env/.test(readFileSync(resolve(root, file), 'utf8')),
