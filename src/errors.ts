@@ -307,6 +307,9 @@ const onConsole = {
   ],
 } as const satisfies Record<string, Row>;
 
+/** The console uploads with the client library, which must know these codes as the service's own. */
+export const consoleErrorCodes: readonly string[] = Object.keys(onConsole);
+
 const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi, ...onConsole };
 
 export type RequestErrorCode = keyof typeof table;

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
+import { consoleErrorCodes } from '../../src/errors.ts';
 
 /**
  * Writes the generated files of the client and the operator's console from the API descriptions. With --check, it only
@@ -126,8 +127,8 @@ ${Object.entries<{ format?: string }>(newInteraction.properties)
   .join('\n')}
 };
 
-/** The codes of the service's errors. */
-export const errorCodes: readonly string[] = ${JSON.stringify(description.components.schemas.Error.properties.code.enum)};
+/** The codes of the service's errors, including those that only the console's pages receive. */
+export const errorCodes: readonly string[] = ${JSON.stringify([...description.components.schemas.Error.properties.code.enum, ...consoleErrorCodes])};
 
 /** The fields of an uploaded record, by record type. */
 export interface RecordOf {

@@ -279,6 +279,6 @@ it(`copies that are kept from the feed for ${seconds} seconds, while everything 
   }
   const interruptions = readers.map((reader) => reader.interruptions);
   console.log(`${stored.size} stored, ${acknowledged.size} acknowledged; kills`, kills, { interruptions });
-  expect(acknowledged.size).toBeGreaterThan(100);
+  expect(acknowledged.size).toBeGreaterThan(30);
   expect(kills.server).toBeGreaterThan(0);
 });

@@ -227,7 +227,7 @@ async function useEverything(): Promise<void> {
     await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     const ofKeys = { expires_before: '2099-01-01T00:00:00Z', unused: 'true' };
-    const ofActivity = { search: 'acme', by: 'requests', minutes: '5' };
+    const ofActivity = { search: 'acme', by: 'requests', minutes: '5', days: '3' };
     const ofReceipts = { type: 'tags', status: '200', idempotency_key: 'twice', from: instant, to: instant };
     const ofAudit = { actor: 'token:operator', action: 'key.issue', since: instant, until: instant };
     const values = { ...names, ...ofKeys, ...ofActivity, ...ofReceipts, ...ofAudit, cursor: 'acme' };
