@@ -5,10 +5,7 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 type Row = readonly [status: number, problem: string, remedy: string];
 
-/**
- * All errors that fail a whole request, each with its status, the problem and the remedy. The codes are visible to
- * clients.
- */
+/** Clients can see the codes. */
 const onEitherApi = {
   malformed_request: [
     400,
@@ -316,13 +313,11 @@ export type RequestErrorCode = keyof typeof table;
 
 export type ApiName = 'public' | 'admin';
 
-/** The errors that each API can return. */
 export const errorTables: Readonly<Record<ApiName, Readonly<Record<string, Row>>>> = {
   public: { ...onEitherApi, ...onPublicApi },
   admin: { ...onEitherApi, ...onAdminApi },
 };
 
-/** An error in one field of a request. */
 export interface Detail {
   readonly field: string;
   readonly code: string;
@@ -339,17 +334,16 @@ export const requestProblemCodes = [
   'too_large',
 ] as const;
 
-export interface ErrorBody {
+interface ErrorBody {
   /** The name of the HTTP status. */
   readonly error: string;
   readonly code: RequestErrorCode;
   readonly message: string;
-  /** The permission that the key lacks. */
   readonly permission?: string;
   readonly details?: readonly Detail[];
 }
 
-/** An error that fails a whole request. This is the only kind of error whose message is sent to a client. */
+/** The only kind of error whose message is sent to a client. */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly status: number;
@@ -379,10 +373,7 @@ export class RequestError extends Error {
     this.headers = { ...(isPassing && retryAfter), ...options.headers };
   }
 
-  /**
-   * Returns the body of the error response. If the client can retry, the message adds that nothing was stored, unless
-   * `stores` is false because the request only reads.
-   */
+  /** If the client can retry a request that `stores` something, the message adds that nothing was stored. */
   body({ stores = false } = {}): ErrorBody {
     const retried = this.status === 429 || this.status === 503;
     return {
@@ -395,10 +386,9 @@ export class RequestError extends Error {
   }
 }
 
-/** The `Retry-After` header that is sent with status 429, with server errors and with `too_many_erasures`. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 
-/** Rounds up to whole seconds for `Retry-After`, whose minimum is one second. */
+/** The minimum of `Retry-After` is one second. */
 export function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }

@@ -1,12 +1,12 @@
-/** All of the service's limits, with units in their names. Operators can override some of them (see settings.ts). */
+/** Operators can override some of these (see settings.ts). */
 export const limits = {
   // HTTP: connections, headers, bodies, responses
 
   headersBytesMax: 16 * 1024,
   bodyBytesMax: 32 * 1024 * 1024,
-  /** The initial buffer size for a body without Content-Length. The buffer doubles as needed. */
+  /** Without Content-Length. The buffer doubles as needed. */
   bodyBytesAtFirst: 16 * 1024,
-  /** The size limit for the body of a request that should not have one: just large enough to report the mistake. */
+  /** For a request that should have no body: just large enough to report the mistake. */
   unexpectedBodyBytesMax: 1_024,
   /** How much of a refused body is still read, and for how long. */
   discardedBytesMax: 64 * 1024 * 1024,
@@ -14,15 +14,14 @@ export const limits = {
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
-  /** The timeout for connections without traffic in either direction. It is longer than any statement may take. */
+  /** Longer than any statement may take. */
   idleTimeoutMs: 180_000,
   connectionsMax: 15_000,
   connectionsCheckIntervalMs: 1_000,
   /** Shorter than the 30 seconds after which container runtimes usually kill a process. */
   stopTimeoutMs: 25_000,
-  /** How often a stopping process looks for idle connections. */
   stopIntervalMs: 100,
-  /** How long a stopping process keeps a proxy's idle connection. deploy/nginx/intake.conf closes it earlier. */
+  /** deploy/nginx/intake.conf closes a proxy's idle connection earlier. */
   stopProxyIdleMs: 3_000,
   /** A stopping process closes its listeners once an event-loop turn is this short, or after the maximum wait. */
   stopTurnMs: 0.2,
@@ -31,13 +30,13 @@ export const limits = {
   /** A certificate counts as expiring soon if less than this time and less than this share of its lifetime are left. */
   certificateSoonMs: 14 * 24 * 3_600_000,
   certificateSoonPart: 0.25,
-  /** The amount of memory that is reserved for a streamed response. A stream never needs more. */
+  /** Reserved for each streamed response, which never needs more. */
   streamedAnswerBytes: 4 * 1024 * 1024,
   /** A smaller response fits into the kernel's socket buffer, whether or not the client reads it. */
   answerBytesForSocket: 64 * 1024,
   metricsConnectionsMax: 20,
   metricsTimeoutMs: 5_000,
-  /** The share of requests that are traced if the caller does not decide whether to trace. */
+  /** Applies if the caller does not decide whether to trace. */
   tracedRatio: 0.01,
   tracedLinksMax: 128,
   tracesStopMs: 2_000,
@@ -47,7 +46,7 @@ export const limits = {
 
   // JSON
 
-  /** Nesting levels of objects and arrays in a body. No request needs more than three. */
+  /** No request needs more than three levels of objects and arrays. */
   bodyDepthMax: 32,
   /** Two levels fewer than in a body, because a record is nested in the body object and its `records` array. */
   recordDepthMax: 30,
@@ -71,7 +70,7 @@ export const limits = {
 
   databaseConnectTimeoutMs: 5_000,
   databaseIdleMs: 10 * 60_000,
-  /** How much longer than PostgreSQL's own statement timeout we wait for the result. */
+  /** We wait this much longer than PostgreSQL's own statement timeout. */
   databaseGraceMs: 5_000,
   /** The maximum share of the connections that one organisation can use for uploads and reads. */
   connectionShareMax: 0.65,
@@ -80,20 +79,19 @@ export const limits = {
   connectionsWaitingMax: 10_000,
   /** Shorter than the 10 seconds within which every waiting upload gets a response. */
   connectionWaitMs: 9_000,
-  /** How long a request's transaction may wait for a lock. The time it waited for a connection is subtracted. */
+  /** The time that the request waited for a connection is subtracted. */
   lockWaitMs: 9_000,
   lockWaitMsMin: 500,
-  /** The timeout of the readiness check. It is half a second below the documented limit. */
+  /** Half a second below the documented limit. */
   readinessTimeoutMs: 1_500,
   readinessReusedMs: 1_000,
-  /** How long a scrape waits for the readiness check. */
   metricsReadyMs: 500,
   /** A process is not ready if writes have stalled for this long. The documented limit is 10 seconds. */
   stalledMs: 8_000,
   /** A process is not ready if this many organisations' writes got server errors in this time and no write succeeded. */
   failedOrganisationsMin: 2,
   serverFailuresMs: 10_000,
-  /** The number of rows that the readiness check writes to a temporary file, to detect a full disk. */
+  /** Rows that the readiness check writes to a temporary file, to detect a full disk. */
   probeRows: 50_000,
   batchAttemptsMax: 10,
 
@@ -101,9 +99,9 @@ export const limits = {
 
   recordsPerPageMax: 1_000,
   recordsPerPageDefault: 100,
-  /** How many records a query scans, in id order, to find those that match a filter. */
+  /** Scanned in id order, to find the records that match a filter. */
   recordsPerScan: 10_000,
-  /** The maximum number of records and of characters that a query returns, because some types have long strings. */
+  /** Characters are limited too, because some types have long strings. */
   recordsPerRead: 1_000,
   recordCharactersPerRead: 4 * 1024 * 1024,
   /** After this time, a page is sent even if it is not full. */
@@ -114,7 +112,6 @@ export const limits = {
   receiptsPerPageMax: 100,
   receiptsPerPageDefault: 20,
   receiptsKeptDays: 30,
-  /** The longest range of days for which receipts can be counted. */
   receiptDaysMax: 31,
   receiptDaysDefault: 14,
   weeklyPartitionsAhead: 4,
@@ -135,16 +132,13 @@ export const limits = {
   /** The maximum number of ids in an erasure or access request, and the body size for ids of 255 characters of 4 bytes. */
   erasureIdsMax: 5_000,
   erasureBodyBytesMax: 6 * 1024 * 1024,
-  /** The maximum number of ids in an organisation's unfinished erasures. */
   openErasureIdsMax: 50_000,
   erasuresPerPageMax: 1_000,
   erasuresPerPageDefault: 100,
-  /** How often maintenance looks for erasures and access requests. */
   erasureIntervalMs: 1_000,
   /** In a cluster, the maximum age of the suppressions against which single interactions are checked. */
   versionSeenMs: 250,
   versionsSeenMax: 100_000,
-  /** How many people a statement looks for at most. */
   peoplePerSearch: 1_000,
   erasureRowsPerScan: 20_000,
   ledgerEntriesPerRead: 10_000,
@@ -152,14 +146,12 @@ export const limits = {
   erasureTextsPerStep: 2_000,
   erasureAnswersPerStep: 100,
   erasureChangesPerStep: 500,
-  /** How much memory the filters of erased ids may use, and how many hashes a query reads. */
   suppressionBytesMax: 128 * 1024 * 1024,
   suppressionsPerRead: 100_000,
   /** If an organisation has more kinds of rejections than this, a rejection is described only by its first problem. */
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,
   rejectionKindLifeMs: 7 * 24 * 3_600_000,
-  /** How many rejections one transaction discards, and after what time a request stops with more left to discard. */
   rejectionsPerDiscard: 10_000,
   discardRejectionsMs: 30_000,
 
@@ -172,7 +164,6 @@ export const limits = {
   recordsPerSample: 32,
   /** A record that is larger fails, but the other records in its batch do not. */
   recordBytesMax: 64 * 1024,
-  /** The maximum size of everything in an upload other than `records`. */
   besideRecordsBytesMax: 64 * 1024,
   updatedAheadMs: 24 * 3_600_000,
   errorsInSummaryMax: 3,
@@ -190,7 +181,7 @@ export const limits = {
   // Replay of rejections
 
   rejectionsPerReplayMax: 50_000,
-  /** A replay stops after this time, and the next request continues from its cursor. */
+  /** The next request continues from the cursor. */
   replayMs: 60_000,
   /** The size limit of a replayed batch. If its records are large, the batch has fewer than 1,000 of them. */
   replayBatchBytesMax: 4 * 1024 * 1024,
@@ -218,7 +209,7 @@ export const limits = {
   interactionsWaitingMax: 10_000,
   /** An interaction that takes at least this long is always logged. */
   slowInteractionMs: 1_000,
-  /** How many known ids are cached to avoid lookups. An entry is kept for at most two generations. */
+  /** An entry is kept for at most two generations. */
   knownIdsMax: 200_000,
   knownIdsPerTypeMax: 50_000,
   knownIdsGenerationMs: 300_000,
@@ -238,20 +229,17 @@ export const limits = {
   changesNumberedAtOnce: 1_000,
   /** How many PostgreSQL restarts an organisation's log remembers. Cursors from before these restarts are rejected. */
   changeEpochsKept: 100,
-  /** How often changes get their numbers if there are no readers. */
+  /** Without readers. */
   numberChangesIntervalMs: 10_000,
-  /** How many log entries a query scans. */
   changesPerLook: 1_000,
-  /** How many ids a stream reads from the log per query. */
   changeIdsPerLook: 10_000,
   changesSearchMs: 1_000,
   changesPerPageMax: 1_000,
-  /** The number of pages that are read ahead for a stream. */
   changePagesAhead: 3,
   changesPerPageDefault: 100,
-  /** How often a process polls for new changes. One poll serves all waiting streams. */
+  /** One poll serves all waiting streams. */
   changesPollMs: 250,
-  /** The heartbeat interval and the maximum duration of a change stream. Readers reconnect with their cursor. */
+  /** Readers reconnect with their cursor. */
   changeHeartbeatMs: 10_000,
   changeStreamMs: 600_000,
   /** Memory reserved for each idle stream. */
@@ -264,7 +252,6 @@ export const limits = {
   reportDaysDefault: 30,
   reportGroupsPerPageMax: 1_000,
   reportGroupsPerPageDefault: 100,
-  /** How often maintenance counts changes for the report, and how long each run lasts. */
   reportIntervalMs: 10_000,
   reportMsPerRun: 5_000,
   /** If a process uses more than this share of a core, it counts for less time and in smaller steps. */
@@ -274,14 +261,13 @@ export const limits = {
   /** CPU sampling window. */
   reportLookMs: 200,
   reportOrganisationsPerRun: 1_000,
-  /** The maximum duration of a step. Steps are slow if a single student has very many interactions. */
+  /** Steps are slow if a single student has very many interactions. */
   reportStepMs: 15_000,
-  /** Memory for sorting and hashing in the statements that count. */
   reportSortMemory: '64MB',
-  /** How long to wait after an organisation's step failed. The pause doubles with each failure, up to the maximum. */
+  /** Doubles with each failed step of an organisation, up to the maximum. */
   reportPauseMs: 60_000,
   reportPauseMsMax: 3_600_000,
-  /** The maximum number of log entries and ids per transaction, and the minimum number of ids after failures. */
+  /** The minimum applies after failures. */
   reportChangesPerStep: 10_000,
   reportIdsPerStep: 10_000,
   reportIdsPerStepMin: 100,
@@ -309,12 +295,12 @@ export const limits = {
   interactionsPerSecondMax: 5_000,
   recordsPerSecondMax: 50_000,
   limitWindowSeconds: 2,
-  /** Limits for browser keys, per client address: interactions per second, and request body bytes in flight. */
+  /** Per client address. */
   browserInteractionsPerSecondMax: 100,
   browserBytesInFlightMax: 4 * 1024 * 1024,
   /** An address may use the organisation's interaction limit divided by this number. */
   browserShareOfLimit: 4,
-  /** For how many addresses requests are counted. If there are more, the one with the oldest window is dropped. */
+  /** If more addresses send requests, the one with the oldest window is dropped. */
   browserAddressesMax: 50_000,
   browserBatchBytesMax: 1024 * 1024,
   /** Responses to browser keys are delayed to a multiple of this time, so that their timing reveals no lookup results. */
@@ -322,7 +308,7 @@ export const limits = {
   browserOriginsMax: 10,
   /** Enough for a scheme, a host name of 253 characters, and a port. */
   originCharactersMax: 267,
-  /** How long browsers cache the response to a preflight. This is the maximum that Chromium allows. */
+  /** The maximum that Chromium allows. */
   preflightSeconds: 7_200,
   redisTimeoutMs: 200,
   redisRetryMs: 1_000,
@@ -349,19 +335,18 @@ export const limits = {
 
   // The console
 
-  /** The maximum duration of a session. The database functions use the same value. */
+  /** The database functions use the same value. */
   consoleSessionSeconds: 12 * 3_600,
-  /** The maximum number of sessions per admin token. */
+  /** Per admin token. */
   operatorSessionsMax: 100,
   consoleSignInBytesMax: 4_096,
-  /** How long an operator's link can be used, and how long its session lasts, unless the operator specifies a time. */
+  /** Also how long the link's session lasts, unless the operator specifies a time. */
   consoleLinkMs: 3_600_000,
 
   // The operator's view
 
-  /** How often each process stores its activity counts per organisation. */
   activityIntervalMs: 60_000,
-  /** The maximum number of organisations that a process counts per minute. Any further organisations are not counted. */
+  /** Further organisations are not counted. */
   activeOrganisationsMax: 100_000,
   busiestOrganisationsMax: 50,
   busiestDefault: 20,
@@ -377,7 +362,6 @@ export const limits = {
   /** The lease has its own connection, so that slow chores never delay its renewal. */
   leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,
-  /** How soon a failed chore is retried. */
   maintenanceRetryMs: 60_000,
   maintenanceTickMs: 1_000,
   /** The duration of the leader's lease. If it is not renewed in time, another process takes over. */

@@ -4,7 +4,7 @@ import { ConfigError, version } from './config.ts';
 import { RequestError } from './errors.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 
-/** The commands. Each one is a separate file that is loaded only when it is needed. */
+/** Each command is a separate file that is loaded only when it is needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   serve: () => import('./cli/serve.ts'),
   lake: () => import('./cli/serving/lake.ts'),

@@ -6,7 +6,6 @@ export const measures = ['requests', 'records', 'interactions', 'bytes', 'reject
 
 export type Measure = (typeof measures)[number];
 
-/** One organisation's activity counts. */
 export type Activity = Record<Measure, number>;
 
 /** The fields of a request's log line that are counted. */
@@ -19,7 +18,6 @@ interface AnsweredRequest {
   readonly counts: { readonly received: number; readonly failed: number } | undefined;
 }
 
-/** Counts each organisation's activity in this process until `take` is called. */
 export class ActivityCounts {
   #counts = new Map<string, Activity>();
 
@@ -39,7 +37,7 @@ export class ActivityCounts {
     }
   }
 
-  /** Returns the busiest organisations by each measure, and resets the counts. */
+  /** Returns only the busiest organisations by each measure, and resets all counts. */
   take(): Map<string, Activity> {
     const counts = this.#counts;
     this.#counts = new Map();

@@ -5,13 +5,12 @@ import type { Pool } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { type Activity, type Measure, measures } from './activity-counts.ts';
 
-export interface BusyOrganisation extends Activity {
+interface BusyOrganisation extends Activity {
   readonly organisation_id: string;
   readonly slug: string | null;
   readonly name: string | null;
 }
 
-/** Returns the organisations that were busiest in the last few minutes, summed over all processes. */
 export async function busiestOrganisations(
   pool: Pool,
   { by, minutes, count }: { by: Measure; minutes: number; count: number },
@@ -34,7 +33,7 @@ export async function busiestOrganisations(
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-export interface ServiceState {
+interface ServiceState {
   readonly processes: readonly {
     readonly process_id: string;
     readonly host: string;
@@ -70,10 +69,7 @@ export async function serviceState(pool: Pool): Promise<ServiceState> {
   return { processes, maintenance, partitions: await partitions(pool), nodes: await nodes(pool) };
 }
 
-/**
- * Returns each table's partitions. A partition covers a range of ids, and an id starts with its creation time, so the
- * end of the last range is a time.
- */
+/** A partition covers a range of ids, which start with their creation time, so the end of the last range is a time. */
 async function partitions(pool: Pool): Promise<ServiceState['partitions']> {
   const { rows } = await pool.query<{ table: string; count: number; last: string }>(
     `select p.relname as table, count(*)::integer as count,

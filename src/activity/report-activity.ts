@@ -15,10 +15,7 @@ interface ChoreRun {
   failed_at: Date | null;
 }
 
-/**
- * Writes this process's activity per organisation to the database. If the write fails, that minute's activity is lost,
- * which is acceptable because nothing depends on it.
- */
+/** If a write fails, that minute's activity is lost, which is acceptable because nothing depends on it. */
 export class ActivityReport {
   readonly #pool: Pool;
   readonly #process: ReportedProcess;
@@ -39,7 +36,6 @@ export class ActivityReport {
     this.#runOf(chore).failed_at = new Date();
   }
 
-  /** Starts reporting and returns a function that stops it. */
   start(failed: (error: unknown) => void): () => Promise<void> {
     let running = Promise.resolve();
     const report = () => {
@@ -77,7 +73,7 @@ export class ActivityReport {
     });
   }
 
-  /** Removes this process from the list when it stops. A process that was killed stays listed for an hour. */
+  /** A process that was killed does not get here, and stays listed for an hour. */
   async #leave(): Promise<void> {
     await this.#pool.query('delete from processes where process_id = $1', [this.#processId]);
   }
@@ -89,10 +85,7 @@ export class ActivityReport {
   }
 }
 
-/**
- * The statement that writes a report. Only the leader removes old rows, because several processes removing the same
- * rows could block each other.
- */
+/** Only the leader removes old rows, because several processes removing the same rows could block each other. */
 const reportStatement = `
   with seen as (
     insert into processes (process_id, host, version, started_at, seen_at, is_leader)

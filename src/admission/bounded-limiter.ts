@@ -10,10 +10,7 @@ interface Window {
 /** The time windows of several limiters, ordered by start time. */
 export type Windows = Map<string, Window>;
 
-/**
- * Keeps counts in memory for at most `namesMax` names. Clients can use any number of addresses, so when the map is
- * full, the oldest window is dropped. All windows have the same length, so the first windows in the map end first.
- */
+/** Clients can use any number of addresses, so a full map drops its first window, which is also the first to end. */
 export class BoundedLimiter extends RateLimiterMemory {
   readonly #windows: Windows;
   readonly #namesMax: number;

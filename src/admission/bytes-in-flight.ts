@@ -5,27 +5,23 @@ import type { Counted } from './request-limits.ts';
 
 /** The memory reserved for one request's body and answer. */
 export interface Holding {
-  /** Raises the reservation to this many bytes. Throws if there is not enough memory. */
+  /** Throws if there is not enough memory. */
   grow(toBytes: number): void;
-  /** Sets the reservation even if there is not enough memory. Used for responses about data that is already stored. */
+  /** Succeeds even if there is not enough memory, for responses about data that is already stored. */
   set(bytes: number): void;
   release(): void;
 }
 
 /**
- * Limits the memory that bodies and answers use in this process, in total and per organisation. A body that does not
- * fit is refused before it is read. An organisation may reserve up to three times the memory that is still free. If
- * only one organisation sends requests, it gets three quarters of the total, and some memory is always left for the
- * next organisation.
+ * Limits the memory of bodies and answers in this process. A body that does not fit is refused before it is read. An
+ * organisation may reserve three times the memory that is still free. Alone, it gets three quarters of the total, and
+ * some memory is always left for the next organisation.
  */
 export class BytesInFlight {
   readonly #max: number;
   readonly #perOrganisationMax: number;
   readonly #ofOrganisations = new Map<string, number>();
-  /**
-   * The bytes reserved for requests with a browser key, by client address. The map never has more entries than there
-   * are requests in progress.
-   */
+  /** By client address, for browser keys. It never has more entries than there are requests in progress. */
   readonly #ofVisitors = new Map<string, number>();
   #all = 0;
 

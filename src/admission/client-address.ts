@@ -1,9 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
 /**
- * Maps an address to the block that its client controls: a client with one IPv6 address controls all 2^64 addresses in
- * its network. Some proxies append the client's port to its address. A connection that was reset has no address, contrary
- * to the framework's types; such clients share a block.
+ * A client with one IPv6 address controls all 2^64 addresses in its network. Some proxies append the client's port. A
+ * connection that was reset has no address, contrary to the framework's types; such clients share a block.
  */
 export function blockOf(address: string | undefined): string {
   if (address === undefined) return 'no address';

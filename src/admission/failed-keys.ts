@@ -4,9 +4,8 @@ import { limits } from '../limits.ts';
 import { blockOf } from './client-address.ts';
 
 /**
- * Counts failed authentication attempts per IP address. An address with too many failures is refused before any hashing
- * or lookup. Each existing key id has a separate count at each address. A valid key therefore still works at an address
- * from which another program sends old or wrong keys.
+ * An address with too many failures is refused before any hashing or lookup. Each existing key id has a separate count
+ * at each address, so a valid key still works at an address from which another program sends old or wrong keys.
  */
 export class FailedKeys {
   readonly #limiter: RateLimiterMemory;
@@ -20,7 +19,7 @@ export class FailedKeys {
     if (failed && failed.consumedPoints >= this.#limiter.points) throw tooMany(failed);
   }
 
-  /** Counts another failure and throws if there are too many. */
+  /** Throws if there are too many. */
   async count(address: string, knownKeyId?: string): Promise<void> {
     const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
     if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);

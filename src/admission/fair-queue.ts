@@ -1,12 +1,11 @@
 import { RequestError } from '../errors.ts';
 
-export interface FairQueueOptions {
-  /** The maximum number of concurrent tasks. */
+interface FairQueueOptions {
   readonly atOnce: number;
-  /** The maximum number of concurrent tasks per organisation. Unlimited by default. */
+  /** Unlimited by default. */
   readonly perOrganisationMax?: number;
   readonly waitingMax: number;
-  /** A task fails if it waits longer than this. If unset, tasks may wait forever. */
+  /** If unset, tasks may wait forever. */
   readonly waitMs?: number;
 }
 
@@ -16,14 +15,13 @@ interface Waiting {
 }
 
 /**
- * A fair queue, which runs a few tasks concurrently and lets organisations take turns. However many tasks one
- * organisation has queued, another organisation waits only for the tasks that are already running. A task fails if the
- * queue is full or if it waits too long.
+ * Runs a few tasks concurrently and lets organisations take turns: however many tasks one of them has queued, another
+ * waits only for the tasks that are already running.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #perOrganisationMax: number;
-  /** Each organisation's queue. The organisation whose turn is next comes first. */
+  /** The organisation whose turn is next comes first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
   #waitingCount = 0;
   readonly #workingFor = new Map<string, number>();
@@ -47,10 +45,7 @@ export class FairQueue {
     }
   }
 
-  /**
-   * Waits for the organisation's turn and resolves to a function that ends the task. The task starts only if fewer than
-   * `max` of the organisation's tasks are running.
-   */
+  /** Resolves to a function that ends the task. At most `max` of the organisation's tasks run at the same time. */
   async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
     if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
     else await this.#wait(organisationId, max);

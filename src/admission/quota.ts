@@ -1,41 +1,35 @@
 import { RequestError } from '../errors.ts';
 
-/**
- * Responses report the usage once it reaches this share of a quota. The `note_quota_usage` function in the database
- * uses the same number.
- */
+/** Responses report usage from this share on. The database function `note_quota_usage` uses the same number. */
 export const nearShare = 0.8;
 
-/** The maximum amount of data that an organisation may store. A field is null if it has no quota. */
+/** A field is null if there is no such quota. */
 export interface OrganisationQuota {
   readonly records_stored_max: number | null;
   readonly bytes_stored_max: number | null;
 }
 
-/** The last measured usage. Null if there is no quota, or before the first measurement. */
+/** Null if there is no quota, or before the first measurement. */
 export interface QuotaUsage {
   readonly records_stored: number | null;
   readonly bytes_stored: number | null;
 }
 
-/** A quota of which at least 80 % is used. */
 interface NearQuota {
   readonly what: 'records' | 'bytes';
   readonly used: number;
   readonly max: number;
 }
 
-/** The quota state of an organisation that has used at least 80 % of a quota. */
 export interface Quota {
   /** The value of the `Intake-Quota` header, a structured field like the rate-limit headers. */
   readonly header: string;
   /** The same data for the console. */
   readonly near: readonly NearQuota[];
-  /** The exceeded quota, or undefined if the organisation may store more. */
   readonly exceeded: NearQuota | undefined;
 }
 
-/** Returns the quota state, or undefined if the organisation has no quota or has used less than 80 % of each. */
+/** Undefined if less than 80 % of each quota is used. */
 export function quotaOf(own: OrganisationQuota & QuotaUsage): Quota | undefined {
   const near = (['records', 'bytes'] as const).flatMap((what): NearQuota[] => {
     const [used, max] = [own[`${what}_stored`], own[`${what}_stored_max`]];
@@ -49,10 +43,7 @@ export function quotaOf(own: OrganisationQuota & QuotaUsage): Quota | undefined 
   };
 }
 
-/**
- * Returns the error for an exceeded quota, or undefined if the organisation may store more. Visitors with a browser key
- * do not see the organisation's usage.
- */
+/** Visitors with a browser key do not see the organisation's usage. */
 export function quotaRefusal(
   quota: Quota | undefined,
   visitor: string | undefined,

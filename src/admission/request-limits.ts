@@ -5,13 +5,10 @@ import { limits } from '../limits.ts';
 import { BoundedLimiter, type Windows } from './bounded-limiter.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
-/**
- * The kinds of rate limit. `interactions` counts interactions, whether they are sent alone or in batches. `requests`
- * counts all other requests, and `records` counts uploaded records.
- */
-export type Limited = 'requests' | 'interactions' | 'records';
+/** `interactions` are counted alone or in batches, `records` in uploads, and `requests` are all other requests. */
+type Limited = 'requests' | 'interactions' | 'records';
 
-/** An organisation's own limits. Null means that the default from the settings applies. */
+/** Null means that the default from the settings applies. */
 export interface OrganisationLimits {
   readonly requests_per_second_max: number | null;
   readonly interactions_per_second_max: number | null;
@@ -19,7 +16,6 @@ export interface OrganisationLimits {
   readonly bytes_in_flight_max: number | null;
 }
 
-/** Returns the limits of an organisation that has no limits of its own. */
 export function defaultLimits(config: Config): Readonly<Record<keyof OrganisationLimits, number>> {
   return {
     requests_per_second_max: config.requestsPerSecondMax,
@@ -40,9 +36,8 @@ export interface Counted {
 type Kind = Limited | 'visitors';
 
 /**
- * Enforces rate limits per organisation. Requests are counted over windows of two seconds, so a burst at twice the rate
- * is accepted as long as the average stays within the limit. If Redis is configured, all processes share their counts
- * through it. Without Redis, or while it is unavailable, each process counts in memory. With a browser key,
+ * Requests are counted over windows of two seconds, so a burst at twice the rate is accepted as long as the average
+ * stays within the limit. Processes share their counts through Redis if it is configured and available. With a browser key,
  * interactions are first counted per IP address.
  */
 export class RequestLimits {
@@ -64,10 +59,7 @@ export class RequestLimits {
     this.#visitorsMax = config.browserInteractionsPerSecondMax;
   }
 
-  /**
-   * Counts `points` and returns the rate-limit headers for the response. Throws if the limit is exceeded. `before` is the
-   * number of points already counted for the same request.
-   */
+  /** Throws if the limit is exceeded. `before` is the number of points already counted for the same request. */
   async count(
     what: Limited,
     { organisationId, limits: own, visitor }: Counted,
@@ -112,17 +104,11 @@ export class RequestLimits {
   }
 }
 
-interface Counting {
-  readonly what: Limited;
-  readonly points: number;
-  readonly before: number;
-}
-
 async function take(
   limiter: RateLimiterMemory | RateLimiterRedis,
   name: string,
   who: string,
-  { what, points, before }: Counting,
+  { what, points, before }: { what: Limited; points: number; before: number },
 ): Promise<LimitHeaders> {
   try {
     return headersOf(what, limiter.points, await limiter.consume(name, points));

@@ -1,10 +1,7 @@
 import { Redis } from 'ioredis';
 import { limits } from '../limits.ts';
 
-/**
- * The Redis or Valkey server through which all processes share their counts. The server may become unavailable and come
- * back at any time.
- */
+/** The Redis or Valkey server may become unavailable and come back at any time. */
 export interface SharedCounts {
   readonly client: Redis;
   close(): void;
@@ -15,8 +12,7 @@ export function connectSharedCounts(
   onChange: (isThere: boolean, error?: Error) => void,
 ): SharedCounts {
   const client = new Redis(url, {
-    // A command fails if it cannot be sent immediately. The request is then counted in memory instead of waiting for a
-    // reconnect.
+    // A command that cannot be sent at once fails, and the request is counted in memory instead of waiting.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     commandTimeout: limits.redisTimeoutMs,

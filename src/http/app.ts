@@ -36,21 +36,19 @@ import { isStreamed, streamOf } from './server/streamed-body.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Closes each busy connection after its pending responses, and each idle connection after its next response. */
+    /** Closes each connection after its pending responses, or if it is idle, after its next response. */
     endConnections(): void;
     /** Closes connections that have had no request in progress for `idleMs`. */
     closeIdle(idleMs: number): void;
     countUnderWay(): number;
   }
   interface FastifyRequest {
-    /** Set when the request has passed the gate. */
     passed: (Admitted & { readonly holding: Holding }) | undefined;
     /** Undefined if tracing is off or the request is not traced. */
     trace: RequestTrace | undefined;
   }
 }
 
-/** An API that the server provides, with its operations, their dependencies, and its access check. */
 interface Api<P> {
   readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
@@ -59,7 +57,7 @@ interface Api<P> {
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
-/** Builds the service from its dependencies. The caller must start listening, handle signals and close it. */
+/** The caller must start listening, handle signals and close it. */
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     name: 'public',
@@ -115,9 +113,8 @@ interface BuildParts {
 }
 
 /**
- * Passes the body to the operation as bytes, so that parsed objects do not live as long as the request. The memory stays
- * reserved until the request is answered, even if the client has disconnected, because the bytes stay in memory until
- * then.
+ * Operations get bytes, so that parsed objects do not live as long as the request. The memory stays reserved until the
+ * request is answered, even if the client has disconnected, because the bytes stay in memory until then.
  */
 function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.removeAllContentTypeParsers();
@@ -137,7 +134,7 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
           throw new RequestError('unsupported_media_type');
         const read = () => readBody(request.headers, payload, bytesMax, holding);
         const body = await stepOf(request)('receive body', read);
-        // The length is recorded now, because a large body is later transferred to a worker thread.
+        // Recorded now, because a large body is later transferred to a worker thread.
         if (request.line) request.line.body_bytes = body.length;
         return body;
       } catch (error) {
@@ -149,10 +146,7 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   );
 }
 
-/**
- * An API does not serve pages that need protection. These headers state that responses are data, that they must not be
- * cached, and that clients must use HTTPS.
- */
+/** Responses are data, not pages: they must not be cached, and clients must use HTTPS. */
 const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -223,8 +217,8 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
 type BoundLogger = FastifyBaseLogger & { setBindings(bindings: object): void };
 
 /**
- * Starts a request's trace. Spans are named after the route's pattern, never after the URL. If there is no valid key, the
- * caller's `traceparent` is ignored, because anyone could use it to flood the collector.
+ * Spans are named after the route's pattern, never after the URL. Without a valid key, the caller's `traceparent` is
+ * ignored, because anyone could use it to flood the collector.
  */
 function beginTrace(request: FastifyRequest, traces: Traces, hasKey: boolean, began: Began): void {
   const { operation } = request.routeOptions.config;
@@ -263,10 +257,7 @@ const nobody: Counted = {
   },
 };
 
-/**
- * Content encodings are case-insensitive, and gzip has an old alias (`x-gzip`), but the decoding plugin knows only the
- * plain lower-case names.
- */
+/** Names are case-insensitive, and gzip has an old alias, but the decoding plugin knows only plain lower-case names. */
 function normaliseEncoding({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
@@ -328,10 +319,7 @@ function keepUnbuffered(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-accel-buffering', 'no');
 }
 
-/**
- * Serialises a response, and returns how much memory it will occupy until the client has read it. This happens before any
- * header is set, because an error needs different headers.
- */
+/** Runs before any header is set, because an error needs other headers. `bytes` are reserved until the client reads them. */
 async function sendable(
   { body, bytes = limits.streamedAnswerBytes }: Answer,
   request: FastifyRequest,
@@ -339,17 +327,13 @@ async function sendable(
 ): Promise<{ sent: string | Buffer | Readable; bytes: number }> {
   if (isStreamed(body)) return { sent: await streamOf(body, request, reply), bytes };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  // A small response fits into the kernel's socket buffer, whether or not the client reads it.
   if (text.length < limits.answerBytesForSocket) return { sent: text, bytes: 0 };
   // Keep the response outside the JavaScript heap, which is reserved for work in progress.
   const sent = Buffer.from(text);
   return { sent, bytes: sent.length };
 }
 
-/**
- * Reserves memory for the response until the client has read it. A read request can still be refused here, but after a
- * request that stores data, the response is always sent.
- */
+/** A read can still be refused here, but after a request that stores data, the response is always sent. */
 function holdAnswer(
   { method, raw: { socket } }: FastifyRequest,
   reply: FastifyReply,
@@ -362,10 +346,7 @@ function holdAnswer(
   else reply.raw.once('close', () => holding.release());
 }
 
-/**
- * Adds a limit to the headers, which may already contain another limit. If the same limit was counted twice, as for a
- * batch of interactions, only the second count is reported.
- */
+/** The headers may already contain another limit, or an earlier count of the same one, which this count replaces. */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
     const first = reply.getHeader(name) as string | undefined;
@@ -378,7 +359,7 @@ function routeOf({ path }: Pick<Operation, 'path'>): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** For each path, adds a route that answers all other methods with 405. Without it, Fastify would answer 404. */
+/** Without these routes, Fastify would answer other methods with 404 instead of 405. */
 function refuseOtherMethods(
   app: FastifyInstance,
   urls: readonly string[],

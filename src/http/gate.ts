@@ -25,31 +25,25 @@ import { type Query, readQuery } from './operation/query.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation<never>;
-    /**
-     * Whether the path can be used with browser keys, so that an OPTIONS request may be a preflight. Set on the routes
-     * that catch a path's other methods.
-     */
+    /** Browser keys can be used here, so OPTIONS may be a preflight. Set on the routes for a path's other methods. */
     isForBrowsers?: boolean;
-    /** The methods that the path allows. Set on the routes that catch a path's other methods. */
+    /** The methods that the path allows. Set on the same routes. */
     allow?: string;
   }
 }
 
-/** The gate's result for an admitted request: the caller and the parameters. */
 export interface Admitted {
   readonly principal: Principal | undefined;
-  /** The name of the admin token. */
   readonly token?: string | undefined;
   readonly query: Query;
 }
 
-/** Callbacks that are called as soon as a value is known, even if the request is refused later. */
+/** Called as soon as a value is known, even if the request is refused later. */
 export interface Seen {
   principal(principal: Principal): void;
   /** Called with an origin whose pages may read the response. */
   origin(origin: string): void;
   limits(headers: LimitHeaders): void;
-  /** Called with the header that reports how much of its quota the organisation has used. */
   quota(header: string): void;
 }
 
@@ -94,10 +88,7 @@ function refuseWrongClock({ method }: Operation<never>, { server }: Pick<Parts, 
   if (error) throw error;
 }
 
-/**
- * Refuses requests that would exceed a quota. Dry runs are exempt, and so are requests with an `Idempotency-Key`, because
- * they may repeat a request that is already stored.
- */
+/** Dry runs are exempt, and so are requests with an `Idempotency-Key`, which may repeat one that is already stored. */
 function applyQuota(
   { headers, routeOptions }: FastifyRequest,
   { quota, visitor }: Principal,
@@ -118,8 +109,7 @@ function principalFor(
 ): Promise<Principal | undefined> | undefined {
   const { headers, ip: address } = request;
   if (isOpen(request, parts.config)) return undefined;
-  // Console requests are authenticated by their cookie, even if they contain a key. All other requests are authenticated
-  // only by key.
+  // Console requests are authenticated by their cookie, even if they contain a key, and all others only by key.
   if (isFromConsole(request)) {
     const signedIn = authenticateSession(parts, sessionIn(request, consoleCookie), address);
     return signedIn.then(({ principal }) => {
@@ -132,8 +122,8 @@ function principalFor(
 }
 
 /**
- * Runs the checks for requests to the admin API. Wrong tokens are not counted: a token has 256 random bits and cannot be
- * guessed, and counting by IP address would lock out valid tokens behind the same proxy.
+ * Wrong tokens are not counted: a token has 256 random bits and cannot be guessed, and counting by IP address would lock
+ * out valid tokens behind the same proxy.
  */
 export async function admitOperator(request: FastifyRequest, parts: AdminParts): Promise<Admitted> {
   const { config, pool } = parts;
@@ -148,7 +138,6 @@ export async function admitOperator(request: FastifyRequest, parts: AdminParts):
 }
 
 async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToken> {
-  // The console uses the cookie, and all other clients use the header.
   if (isFromConsole(request)) {
     const { token } = await authenticateOperator(pool, sessionIn(request, operatorCookie));
     refuseOtherSession(request, token.name);
@@ -164,7 +153,7 @@ function sessionIn({ headers, protocol }: FastifyRequest, cookie: typeof console
   return cookie.tokenIn(headers.cookie, protocol === 'https');
 }
 
-/** Runs the checks that every request must pass before authentication. */
+/** These checks come before authentication. */
 function refuseUnsound(request: FastifyRequest, config: Config): void {
   // After a badly framed request, the rest of the connection cannot be trusted. If a request contains two keys, Node uses
   // the first one, but a proxy may use the second.
@@ -199,10 +188,7 @@ function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): bo
   return httpVersion === '1.1' ? hosts === 1 : httpVersion === '1.0' && hosts <= 1;
 }
 
-/**
- * Counts how often a header occurs. Names and values alternate in the raw headers. Node's parsed headers silently drop a
- * second `Authorization` or `Host`.
- */
+/** Node's parsed headers silently drop a second `Authorization` or `Host`. In the raw ones, names and values alternate. */
 function countHeaders(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -211,10 +197,7 @@ function countHeaders(rawHeaders: readonly string[], name: string): number {
   return count;
 }
 
-/**
- * Returns whether the request needs neither a key nor a session. Throws if a console request that could change something
- * comes from another origin.
- */
+/** Throws if a console request that could change something comes from another origin. */
 function isOpen(request: FastifyRequest, config: Config): boolean {
   const isForAll = isPublic(request.url, config);
   if (isFromConsole(request) || (isForAll && request.url.startsWith('/console'))) refuseOtherPage(request);
@@ -224,18 +207,14 @@ function isOpen(request: FastifyRequest, config: Config): boolean {
 function isPublic(url: string, { apiReference, console: hasConsole }: Config): boolean {
   return (
     url.startsWith('/health/') ||
-    // These are the console's pages and its sign-in. At this point, the console's API requests have already been rewritten
-    // to another path.
+    // The console's pages and its sign-in. Its API requests have already been rewritten to another path.
     (hasConsole && url.startsWith('/console') && /^\/console([/?]|$)/.test(url)) ||
     /^\/v1\/erasure-keys(\?|$)/.test(url) ||
     (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );
 }
 
-/**
- * Throws if the path is unknown. This includes a path with a trailing slash, which the router would read as a record with
- * an empty id.
- */
+/** A trailing slash makes a path unknown: the router would read it as a record with an empty id. */
 function refuseUnknownAddress({ is404, url, routeOptions, server }: FastifyRequest, config: Config): void {
   const [path = ''] = url.split('?', 1);
   const hasSlash = path.endsWith('/') && routeOptions.url !== path;

@@ -12,7 +12,7 @@ import { reportOperations } from './routes/reports.ts';
 import { requestOperations } from './routes/requests.ts';
 import { uploadOperations } from './routes/upload.ts';
 
-/** Every operation of the API, in the order of the API reference. */
+/** In the order of the API reference. */
 export const operations: readonly Operation[] = [
   ...uploadOperations,
   overviewOperation,

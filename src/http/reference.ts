@@ -2,9 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiName } from '../errors.ts';
 import { keptForGood, revalidated, StaticFile } from './server/static-file.ts';
 
-/**
- * The script `scripts/build-reference.ts` writes this folder. The relative path is the same from `src/` and from `dist/`.
- */
+/** Written by `scripts/build-reference.ts`. The relative path is the same from `src/` and from `dist/`. */
 const folder = new URL('../../dist/reference/', import.meta.url);
 
 const pagePath = '/docs/';
@@ -13,14 +11,12 @@ const descriptionPath = '/openapi.json';
 
 export const referencePaths: readonly string[] = ['/', '/docs', pagePath, scriptPath, descriptionPath];
 
-/** The page loads nothing from other hosts, and this policy prevents it from doing so. */
+/** The policy prevents the page from loading anything from other hosts. */
 const pagePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'";
 
-/** Serves the API description and the page that renders it. */
 export function addReference(app: FastifyInstance, api: ApiName): void {
-  // People who open the bare URL in a browser want to know what this server is. The redirect is temporary, so that it can
-  // change later.
+  // For people who open the bare URL in a browser. The redirect is temporary, so that it can change later.
   for (const [url, status] of [
     ['/', 302],
     ['/docs', 301],

@@ -1,9 +1,6 @@
 // json/: pure code that parses JSON from bytes with bounded memory and depth.
 
-/**
- * These functions scan JSON bytes without creating values. The work is linear in the number of bytes, whatever their
- * content, and nothing is allocated. The caller has already checked that the bytes are UTF-8.
- */
+// The work is linear in the number of bytes, whatever their content, and allocates nothing. The bytes must be UTF-8.
 
 export const quote = 0x22;
 export const comma = 0x2c;
@@ -15,7 +12,7 @@ export const openBrace = 0x7b;
 export const closeBrace = 0x7d;
 export const newline = 0x0a;
 
-/** Thrown if the bytes are not JSON. `at` is the first invalid byte, or the length if the bytes end too early. */
+/** `at` is the first invalid byte, or the length if the bytes end too early. */
 export class JsonFault extends Error {
   readonly at: number;
 
@@ -40,10 +37,7 @@ export function skipRestOfLine(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/**
- * Returns the end of the value at `from`, or -1 if the value is nested more than `depthMax` levels deep. `depthMax` is
- * at most 32.
- */
+/** Returns -1 if the value is nested more than `depthMax` levels deep. `depthMax` is at most 32. */
 export function endOfValue(bytes: Uint8Array, from: number, depthMax: number): number {
   let at = from;
   let depth = 0;
@@ -89,7 +83,6 @@ export function endOfName(bytes: Uint8Array, from: number): number {
   return skipSpace(bytes, at + 1);
 }
 
-/** Returns the end of a string, a number, `true`, `false` or `null`. */
 export function endOfScalar(bytes: Uint8Array, from: number): number {
   switch (bytes[from]) {
     case quote:
@@ -105,7 +98,6 @@ export function endOfScalar(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** Returns the end of the string whose opening quote is at `from`, which is just after its closing quote. */
 export function endOfString(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -150,7 +142,6 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** Skips digits. Throws if the next byte is not a digit. */
 function endOfDigits(bytes: Uint8Array, from: number): number {
   let at = from;
   while ((bytes[at] as number) >= 0x30 && (bytes[at] as number) <= 0x39) at++;
@@ -158,10 +149,7 @@ function endOfDigits(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/**
- * Returns the end of a value of any depth by looking only at brackets and quotes. The content is not checked, so use
- * this only for values that will not be read.
- */
+/** Looks only at brackets and quotes, whatever the depth, so use this only for values that will not be read. */
 export function endOfBrackets(bytes: Uint8Array, from: number): number {
   let depth = 0;
   for (let at = from; at < bytes.length; at++) {

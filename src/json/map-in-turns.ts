@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** How long a request may occupy the event loop at a time. */
 const turnMs = 2;
 
-/** Maps a long list. Every few milliseconds, other requests get their turn. */
+/** Every few milliseconds, other requests get their turn. */
 export async function mapInTurns<T, R>(items: readonly T[], map: (item: T) => R): Promise<R[]> {
   const mapped: R[] = [];
   let beganMs = performance.now();

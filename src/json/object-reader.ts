@@ -15,15 +15,11 @@ import {
   skipSpace,
 } from './json-bytes.ts';
 
-/** The reason why an object cannot be read. */
-export type Unreadable = 'not_an_object' | 'nested_too_deeply' | 'too_many_fields' | 'too_large';
+type Unreadable = 'not_an_object' | 'nested_too_deeply' | 'too_many_fields' | 'too_large';
 
-export interface ReadObject {
+interface ReadObject {
   readonly end: number;
-  /**
-   * One value per known field. A value is a string, number, boolean, null or `nested`, or undefined if the field is
-   * absent.
-   */
+  /** Strings, numbers, booleans, nulls and `nested`, one per known field, or undefined if the field is absent. */
   readonly values: readonly unknown[];
   /** The positions of known fields that occur more than once. */
   readonly repeated: readonly number[];
@@ -44,7 +40,6 @@ export class ObjectReader {
     this.#positions = new Map(names.map((name, position) => [name, position]));
   }
 
-  /** Reads the value at `from`. Throws a JsonFault if the bytes are not JSON. */
   read(bytes: Buffer, from: number, onUnknownField: (name: string) => void): ReadObject {
     const values: unknown[] = new Array(this.#positions.size);
     const repeated: number[] = [];
@@ -79,7 +74,6 @@ export class ObjectReader {
     return { end: at + 1, values, repeated, unreadable };
   }
 
-  /** Returns the position of the field whose name is at `at`, or undefined if the name is unknown. */
   #position(bytes: Buffer, at: number, onUnknownField: (name: string) => void): number | undefined {
     const name = nameAt(bytes, at);
     const position = this.#positions.get(name);
@@ -95,25 +89,19 @@ function readOther(bytes: Buffer, from: number): Pick<ReadObject, 'end' | 'unrea
   return { end, unreadable: end - from > limits.recordBytesMax ? 'too_large' : 'not_an_object' };
 }
 
-/**
- * Parses a scalar. A value larger than the maximum record size is not parsed, because its record is too large anyway.
- */
+/** A value larger than the maximum record size is not parsed, because its record is too large anyway. */
 function scalarAt(bytes: Buffer, from: number, end: number): unknown {
   if (end - from > limits.recordBytesMax) return nested;
   return bytes[from] === quote ? stringAt(bytes, from, end) : JSON.parse(bytes.toString('latin1', from, end));
 }
 
-/** Returns the string from the opening quote at `from` to the closing quote before `end`. */
 function stringAt(bytes: Buffer, from: number, end: number): string {
   for (let at = from + 1; at < end; at++)
     if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', from, end)) as string;
   return bytes.toString('utf8', from + 1, end - 1);
 }
 
-/**
- * Returns the name whose opening quote is at `from`. Long names are truncated: no known field has a long name, and
- * unknown names are only displayed.
- */
+/** Long names are truncated: no known field has one, and unknown names are only displayed. */
 export function nameAt(bytes: Buffer, from: number): string {
   const end = endOfString(bytes, from);
   return end - from <= limits.fieldNameBytesMax

@@ -14,24 +14,21 @@ export function parseBody(bytes: Buffer): unknown {
   return JSON.parse(bytes.toString('utf8', from, end));
 }
 
-/**
- * Returns the start of the first value. It checks that the bytes are UTF-8, because silently replacing an invalid byte
- * would lose data.
- */
+/** Refuses bytes that are not UTF-8, because silently replacing an invalid byte would lose data. */
 export function startOfJson(bytes: Buffer): number {
   if (!isUtf8(bytes)) throw new RequestError('malformed_utf8');
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return skipSpace(bytes, hasMark ? 3 : 0);
 }
 
-/** Returns the end of the body. Throws if anything but whitespace follows the value. */
+/** Throws if anything but whitespace follows the value. */
 export function endOfBody(bytes: Buffer, valueEnd: number): number {
   const end = skipSpace(bytes, valueEnd);
   if (end < bytes.length) throw new JsonFault(end);
   return end;
 }
 
-/** Runs `read`. If the bytes are not JSON, the error contains the byte position. */
+/** If the bytes are not JSON, the error contains the byte position. */
 export function findingFault<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();
@@ -44,7 +41,7 @@ export function findingFault<T>(bytes: Buffer, read: () => T): T {
   }
 }
 
-/** Runs `read` on NDJSON. If a line is not JSON, the error contains the line number. */
+/** If a line of NDJSON is not JSON, the error contains the line number. */
 export function findingFaultInLine<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();

@@ -36,10 +36,7 @@ export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey |
 export interface KeyChanges {
   /** The `since` value to pass to the next poll. */
   readonly upTo: string;
-  /**
-   * The start time of the server that responded. If it has changed, a different server has responded, which may have
-   * been restored or may lack the latest commits.
-   */
+  /** The start time of the server that responded. A server with another one may lack the latest commits. */
   readonly server: string;
   /** The last transaction that changed each key or organisation, by id. */
   readonly keys: ReadonlyMap<string, string>;
@@ -121,7 +118,6 @@ export async function insertApiKey(client: Client, key: NewApiKey): Promise<void
   );
 }
 
-/** A key as the operator sees it. */
 export interface ListedKey {
   readonly key_id: string;
   readonly organisation: string;
@@ -153,7 +149,7 @@ export async function findListedKey(client: Client, keyId: string): Promise<List
   return rows[0];
 }
 
-export interface KeyFilter {
+interface KeyFilter {
   /** Null means all organisations. */
   readonly organisationId: string | null;
   /** Selects only active keys that expire before this time. */
@@ -162,15 +158,11 @@ export interface KeyFilter {
   readonly unused?: boolean | undefined;
 }
 
-/**
- * Returns the cursor of the page that follows a key. The key's id alone is not enough, because the key may have been
- * removed by the time the next page is requested.
- */
+/** The key's id alone is not enough, because the key may have been removed by the time the next page is requested. */
 export function keyCursor({ organisation, key_id }: Pick<ListedKey, 'organisation' | 'key_id'>): string {
   return `${organisation}.${key_id}`;
 }
 
-/** Returns a page of the keys that match the filter, ordered by organisation and id. */
 export async function listApiKeys(
   pool: Pool,
   { organisationId, expiresBefore, unused }: KeyFilter,
@@ -198,14 +190,8 @@ export async function listApiKeys(
   return (await pool.query<ListedKey>(text, values)).rows;
 }
 
-/**
- * Revokes a key. Returns undefined if there is no such key. A key that was already revoked keeps its original time, and
- * `isNew` is false.
- */
-export async function revokeApiKey(
-  client: Client,
-  keyId: string,
-): Promise<{ organisationId: string; isNew: boolean } | undefined> {
+/** A key that was already revoked keeps its original time, and `isNew` is false. */
+export async function revokeApiKey(client: Client, keyId: string) {
   const { rows } = await client.query<{ organisationId: string; isNew: boolean }>(
     `update api_keys k set revoked_at = coalesce(k.revoked_at, now())
      from (select key_id, revoked_at from api_keys where key_id = $1 for no key update) old
@@ -216,18 +202,11 @@ export async function revokeApiKey(
   return rows[0];
 }
 
-/**
- * Makes a key expire after the grace period, unless it already expires sooner. Returns undefined if there is no such
- * active key.
- */
-export async function endApiKeyAfter(
-  client: Client,
-  keyId: string,
-  graceMs: number,
-): Promise<{ organisationId: string; permissions: readonly string[]; label: string | null } | undefined> {
+/** A key that already expires sooner stays unchanged. Returns undefined if there is no such active key. */
+export async function endApiKeyAfter(client: Client, keyId: string, graceMs: number) {
   const { rows } = await client.query<{
     organisationId: string;
-    permissions: string[];
+    permissions: readonly string[];
     label: string | null;
   }>(
     `update api_keys

@@ -8,10 +8,7 @@ import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKey, KnownKeys } from './known-keys.ts';
 
-/**
- * The organisation on whose behalf a request acts. It is derived only from the key, never from anything else in the
- * request.
- */
+/** It is derived only from the key, never from anything else in the request. */
 export interface Principal extends Counted {
   readonly keyId: string;
   readonly permissions: readonly string[];
@@ -21,16 +18,10 @@ export interface Principal extends Counted {
   readonly quota: Quota | undefined;
 }
 
-export interface Credentials {
-  readonly authorization: string | undefined;
-  /** The client's IP address. */
-  readonly address: string;
-}
-
 export async function authenticate(
   keys: KnownKeys,
   failedKeys: FailedKeys,
-  { authorization, address }: Credentials,
+  { authorization, address }: { authorization: string | undefined; address: string },
   onBrowserKey: (origins: readonly string[]) => void = () => {},
 ): Promise<Principal> {
   const key = bearerOf(authorization);
@@ -41,13 +32,11 @@ export async function authenticate(
   // from the same address therefore do not lock it out.
   const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
   await failedKeys.refuseTooMany(address, counted);
-  // The count is checked again before a queued lookup runs, because each of many concurrent requests counts as an
-  // attempt.
+  // Checked again before a queued lookup runs, because each of many concurrent requests counts as an attempt.
   const mayLookUp = () => failedKeys.refuseTooMany(address, counted);
   const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
   const isRight = known !== undefined && timingSafeEqual(known.keySha256, hashKey(key));
-  // `onBrowserKey` is called before an expired or revoked key is refused, because the pages that use the key must be
-  // able to read the error.
+  // Called before an expired or revoked key is refused, because the page that uses it must be able to read the error.
   if (isRight && known.browserOrigins) onBrowserKey(known.browserOrigins);
   if (keyId === undefined || !isRight || known.endsMs <= performance.now()) {
     await failedKeys.count(address, counted);
@@ -56,9 +45,8 @@ export async function authenticate(
   return admitted(keys, keyId, known, address);
 }
 
-/** Authenticates a console request by its session, with the permissions of the session's key. */
 export async function authenticateSession(
-  { keys, failedKeys, sessions }: SessionParts,
+  { keys, failedKeys, sessions }: { keys: KnownKeys; failedKeys: FailedKeys; sessions: ConsoleSessions },
   token: string | undefined,
   address: string,
 ): Promise<{ readonly principal: Principal; readonly session: ConsoleSession }> {
@@ -71,12 +59,6 @@ export async function authenticateSession(
     throw new RequestError('not_signed_in');
   }
   return { principal: admitted(keys, session.keyId, known, address), session };
-}
-
-export interface SessionParts {
-  readonly keys: KnownKeys;
-  readonly failedKeys: FailedKeys;
-  readonly sessions: ConsoleSessions;
 }
 
 function admitted(keys: KnownKeys, keyId: string, known: KnownKey, address: string): Principal {

@@ -10,10 +10,7 @@ export interface ConsoleSession {
   readonly expiresAt: Date;
 }
 
-/**
- * Creates a token. A session's token is in a cookie, and a link's token is in the URL fragment. The database stores
- * only their hashes.
- */
+/** A session's token is in a cookie, and a link's token in the URL fragment. The database stores only their hashes. */
 export function makeConsoleToken(): string {
   return randomBytes(32).toString('base64url');
 }
@@ -22,13 +19,12 @@ export function hashConsoleToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** Returns whether the text has the form of a token, which has 256 bits. Other text does not have to be looked up. */
+/** A token has 256 bits. Text of any other form does not have to be looked up. */
 export const isConsoleToken = (text: string) => /^[\w-]{43}$/.test(text);
 
 /**
- * Starts, finds and ends console sessions. Sessions are looked up for each request and never cached, so signing out
- * takes effect in every process immediately. A session's key is cached like any other key, so revoking it ends its
- * sessions within seconds.
+ * Sessions are looked up for each request and never cached, so signing out takes effect in every process immediately. A
+ * session's key is cached like any other key, so revoking it ends its sessions within seconds.
  */
 export class ConsoleSessions {
   readonly #pool: Pool;
@@ -37,7 +33,7 @@ export class ConsoleSessions {
     this.#pool = pool;
   }
 
-  /** Starts a session and returns its token, or undefined if the key is no longer valid. */
+  /** Returns undefined if the key is no longer valid. */
   async begin(keyId: string, database: Client | Pool = this.#pool): Promise<string | undefined> {
     const token = makeConsoleToken();
     const { rows } = await database.query<{ ends: Date | null }>({
@@ -83,10 +79,7 @@ export class ConsoleSessions {
     });
   }
 
-  /**
-   * Uses up a link, starts its session and returns the session's token, or undefined if the link is invalid, expired or
-   * already used. If `check` throws, the link can still be used.
-   */
+  /** Returns undefined if the link is invalid, expired or already used. If `check` throws, the link can still be used. */
   async beginByLink(link: string, check: (begun: ConsoleSession) => void): Promise<string | undefined> {
     if (!isConsoleToken(link)) return undefined;
     return inTransaction(this.#pool, async (client) => {

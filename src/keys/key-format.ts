@@ -16,13 +16,8 @@ const keyPattern = new RegExp(
   `^intake_([0-9A-Za-z]{${keyIdLength}})_[0-9A-Za-z]{${secretLength}}([0-9A-Za-z]{${checksumLength}})$`,
 );
 
-export interface NewKey {
-  readonly keyId: string;
-  /** The full key. It is shown once and never stored. */
-  readonly key: string;
-}
-
-export function makeKey(): NewKey {
+/** The full key is shown once and never stored. */
+export function makeKey(): { readonly keyId: string; readonly key: string } {
   const keyId = base62(randomBytes(keyIdBytes), keyIdLength);
   const unchecked = `intake_${keyId}_${base62(randomBytes(secretBytes), secretLength)}`;
   return { keyId, key: unchecked + checksum(unchecked) };
@@ -33,22 +28,18 @@ const tokenPattern = new RegExp(
   `^${tokenPrefix}[0-9A-Za-z]{${secretLength}}([0-9A-Za-z]{${checksumLength}})$`,
 );
 
-/** Creates an admin API token, which has the same format as a key but no id. */
+/** A token has the same format as a key, but no id. */
 export function makeToken(): string {
   const unchecked = tokenPrefix + base62(randomBytes(secretBytes), secretLength);
   return unchecked + checksum(unchecked);
 }
 
-/**
- * Returns whether the text has a token's format and a valid checksum. Most wrong tokens are detected this way, without
- * a query.
- */
+/** Most wrong tokens are detected by their checksum, without a query. */
 export function isToken(text: string): boolean {
   const [, digits] = tokenPattern.exec(text) ?? [];
   return digits !== undefined && hasChecksum(text, digits);
 }
 
-/** Returns the key's id if the key is well formed and its checksum is valid, otherwise undefined. */
 export function keyIdOf(key: string): string | undefined {
   const parts = keyPattern.exec(key);
   return parts && hasChecksum(key, parts[2] as string) ? parts[1] : undefined;
@@ -64,7 +55,7 @@ export function isKeyId(text: string): boolean {
   return keyIdPattern.test(text);
 }
 
-/** Hashes a key. A key has 256 random bits, so a fast hash is as secure as a slow one. */
+/** A key has 256 random bits, so a fast hash is as secure as a slow one. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
@@ -75,7 +66,7 @@ function checksum(text: string): string {
   return base62(bytes, checksumLength);
 }
 
-/** Decodes digits. Unlike the encoder, it does not use bigints, because it runs for every request. */
+/** Unlike the encoder, it does not use bigints, because it runs for every request. */
 function fromBase62(digits: string): number {
   let value = 0;
   for (const digit of digits) value = value * 62 + alphabet.indexOf(digit);

@@ -7,7 +7,6 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { changedApiKeys, findApiKey, type KeyChanges, noteApiKeysUsed, type StoredKey } from './api-keys.ts';
 
-/** A cached key. */
 export interface KnownKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
@@ -18,36 +17,29 @@ export interface KnownKey {
   readonly deleted: boolean;
   readonly limits: OrganisationLimits;
   readonly quota: Quota | undefined;
-  /**
-   * The time on this process's monotonic clock at which the key expires. Changing the system clock therefore cannot
-   * extend the key's life.
-   */
+  /** On this process's monotonic clock, so that changing the system clock cannot extend the key's life. */
   readonly endsMs: number;
 }
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
-  /** The time at which the entry expires. It is set to 0 when the key has changed. */
+  /** Set to 0 when the key has changed. */
   untilMs: number;
   isPending: boolean;
-  /** Undefined until the key has been found. Keys that are not found are not cached. */
+  /** Undefined until the key has been found. */
   organisationId: string | undefined;
   notedMs: number;
 }
 
 /**
- * Caches keys, so that a request needs no query for its key. A poll every two seconds finds changed keys, which are
- * then looked up again when they are next used. If polling has failed for four seconds, every key is looked up. Keys
- * that were not found are not cached.
+ * A poll every two seconds finds changed keys, which are then looked up again when they are next used. If polling has
+ * failed for four seconds, every key is looked up. Keys that were not found are not cached.
  */
 export class KnownKeys {
   readonly #pool: Pool;
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
-  /**
-   * The queue for lookups. It runs one lookup fewer than there are connections, so that the poll never waits for
-   * lookups.
-   */
+  /** Runs one lookup fewer than there are connections, so that the poll never waits for lookups. */
   readonly #turns = new FairQueue({
     atOnce: limits.keyConnectionsMax - 1,
     waitingMax: limits.keyLookUpsWaitingMax,
@@ -73,17 +65,16 @@ export class KnownKeys {
     this.#onOrganisations = onOrganisations;
   }
 
-  /** The numbers of cache hits and misses, and the age of the last poll. */
   get state(): { readonly hits: number; readonly misses: number; readonly changesAgeMs: number } {
     return { hits: this.#hits, misses: this.#misses, changesAgeMs: performance.now() - this.#askedMs };
   }
 
-  /** The time since the last successful poll, or 0 before the first poll. */
+  /** 0 before the first poll. */
   get stalledMs(): number {
     return Number.isFinite(this.#askedMs) ? performance.now() - this.#askedMs : 0;
   }
 
-  /** Returns the key if it exists. `mayLookUp` is called before a query, and may throw to prevent the query. */
+  /** `mayLookUp` is called before a query, and may throw to prevent the query. */
   find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() >= entry.untilMs) return this.#lookUp(keyId, mayLookUp);
@@ -110,7 +101,7 @@ export class KnownKeys {
     return this.#entries.get(keyId)?.organisationId !== undefined;
   }
 
-  /** Queues the time of use, at most once a minute per key. The next poll writes it to the database. */
+  /** Queues the use at most once a minute per key. The next poll writes it to the database. */
   noteUse(keyId: string): void {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() - entry.notedMs < limits.keyUseNotedMs) return;
@@ -118,7 +109,6 @@ export class KnownKeys {
     this.#used.add(keyId);
   }
 
-  /** Starts polling for changes and returns a function that stops it. */
   watch(onError: (error: unknown) => void, onAnswer = () => {}): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal, onError, onAnswer);
@@ -160,8 +150,7 @@ export class KnownKeys {
       organisationId: before?.organisationId,
       notedMs: before?.notedMs ?? Number.NEGATIVE_INFINITY,
     };
-    // The entry is stored before the response arrives, so that a change reported in the meantime finds the entry and
-    // expires it.
+    // Stored before the response arrives, so that a change reported in the meantime finds the entry and expires it.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     const settle = (organisationId: string | undefined) => {
@@ -214,7 +203,6 @@ export class KnownKeys {
   }
 }
 
-/** Returns the ids whose latest change differs from the last reported one. */
 function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): Set<string> {
   return new Set([...now].flatMap(([id, changedIn]) => (before.get(id) === changedIn ? [] : id)));
 }

@@ -1,7 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { type ResourceType, resourceTypes } from '../registry/resources.ts';
 
-/** A key's permissions. `data:write` covers every type, while `data:write:shops` covers only shops. */
+/** `data:write` covers every type, while `data:write:shops` covers only shops. */
 export type Permission =
   | 'data:write'
   | `data:write:${ResourceType}`
@@ -11,7 +11,7 @@ export type Permission =
   | 'data:erase'
   | 'data:access';
 
-/** A new key's default permissions. They exclude erasures and access requests. */
+/** They exclude erasures and access requests. */
 export const allPermissions: readonly Permission[] = [
   'data:write',
   'data:read',

@@ -1,10 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Pool } from '../postgres/pool.ts';
 
-/**
- * Signs an organisation's cursors for one purpose. A cursor from another organisation or for another purpose does not
- * verify.
- */
+/** A cursor from another organisation or for another purpose does not verify. */
 export class CursorSigner {
   readonly #key: KeyObject;
   readonly #scope: string;
@@ -14,7 +11,7 @@ export class CursorSigner {
     this.#scope = scope;
   }
 
-  /** Returns the first 132 bits of the signature as 22 characters of base64url. */
+  /** 22 characters of base64url hold the first 132 bits. */
   sign(text: string): string {
     return createHmac('sha256', this.#key).update(`${this.#scope} ${text}`).digest('base64url').slice(0, 22);
   }
@@ -26,9 +23,8 @@ export class CursorSigner {
 }
 
 /**
- * Provides the key that signs cursors. Only the server may create these cursors, because they contain numbers that a
- * query trusts. The key is stored in the database, so all processes share it. It is read only once, so a forged cursor
- * costs no query.
+ * Only the server may create these cursors, because they contain numbers that a query trusts. The key is stored in the
+ * database, so all processes share it. It is read only once, so a forged cursor costs no query.
  */
 export class SignedCursors {
   readonly #pool: Pool;
@@ -38,7 +34,7 @@ export class SignedCursors {
     this.#pool = pool;
   }
 
-  /** Returns a signer for an organisation. In the admin API, the organisation may be 'all'. */
+  /** In the admin API, the organisation may be 'all'. */
   async for(
     organisationId: string,
     purpose: 'feed' | 'replay' | 'report' | 'lake' | 'audit',
@@ -47,7 +43,7 @@ export class SignedCursors {
     return new CursorSigner(await this.#key, `${purpose} ${organisationId}`);
   }
 
-  /** Forgets the key. Called when another server responds, because its database may have a different key. */
+  /** Called when another server responds, because its database may have a different key. */
   forget(): void {
     this.#key = undefined;
   }

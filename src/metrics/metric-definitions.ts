@@ -5,14 +5,13 @@ export interface DescribedMetric {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  /** Set only for histograms. */
   readonly buckets?: readonly number[];
 }
 
 const requestBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
 const statementBuckets = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 10];
 
-/** All metrics that we define. docs/operating/metrics.md is generated from this table. */
+/** docs/operating/metrics.md is generated from this table. */
 export const described = {
   buildInfo: gauge(
     'build_info',

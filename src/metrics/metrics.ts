@@ -42,7 +42,6 @@ export interface AnsweredRequest {
   readonly status: number;
   readonly code: string | undefined;
   readonly dry_run: true | undefined;
-  /** The outcome counts of an upload or a replay. */
   readonly counts: object | undefined;
 }
 
@@ -66,7 +65,7 @@ export interface Counted {
   readonly quotas?: { readonly near: number; readonly full: number };
 }
 
-export interface Exposition {
+interface Exposition {
   readonly type: string;
   readonly text: string;
 }
@@ -172,13 +171,11 @@ export class Metrics {
     this.#count(described.lakeFailures, 1, step);
   }
 
-  /** Returns the metrics of a process that writes lakes. */
   async lakeExposition(slots: number): Promise<Exposition> {
     this.#set(described.lakeSlots, slots);
     return this.#text();
   }
 
-  /** Returns the metrics in Prometheus's text format. */
   async exposition(sources: Sources): Promise<Exposition> {
     const isReady = await sources.isReady();
     this.#set(described.ready, isReady ? 1 : 0);
@@ -239,10 +236,7 @@ export class Metrics {
   }
 }
 
-/**
- * Creates a gauge without a value. The library initialises a gauge without labels to 0, which would raise a false alarm
- * about the certificate's expiry.
- */
+/** The library sets a gauge without labels to 0, which would raise a false alarm about the certificate's expiry. */
 function emptyGauge(options: GaugeConfiguration<string>): Gauge {
   const gauge = new Gauge(options);
   if (options.labelNames?.length === 0) gauge.remove();

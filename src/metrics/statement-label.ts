@@ -2,7 +2,7 @@ import { resourceTypes } from '../registry/resources.ts';
 
 const labels = new Map<string, string>();
 
-/** Returns a prepared statement's name without the record type, to limit the number of labels. */
+/** Omits the record type, to limit the number of labels. */
 export function statementLabel(name: string): string {
   let label = labels.get(name);
   if (label === undefined) {

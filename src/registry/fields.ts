@@ -3,10 +3,10 @@
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
-/** A checked value in the form that its column stores. Days and instants are numbers (see times.ts). */
+/** In the form that its column stores. Days and instants are numbers (see times.ts). */
 export type Scalar = string | number | bigint | boolean;
 
-/** The reason why a value failed. There is one object per reason and field kind, so a failure allocates nothing. */
+/** There is one object per reason and field kind, so a failure allocates nothing. */
 export interface Problem {
   readonly code: ProblemCode;
   readonly message: string;
@@ -27,11 +27,11 @@ export const problemCodes = [
   'repeated_field',
   'erased',
 ] as const;
-export type ProblemCode = (typeof problemCodes)[number];
+type ProblemCode = (typeof problemCodes)[number];
 
 /**
- * A JSON Schema. `T` is the TypeScript type of the values that it describes. `describes` passes that type to the
- * compiler and is never set. A schema library would do the same, but loading one added 0.2 s to every command.
+ * `T` is the TypeScript type of the values. `describes` passes it to the compiler and is never set. A schema library
+ * would do the same, but loading one added 0.2 s to every command.
  */
 export interface Schema<T = unknown> {
   readonly type: string | readonly string[];
@@ -46,17 +46,17 @@ type Described<S extends Schema> = S extends Schema<infer T> ? T : never;
 export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
 
 /**
- * One field in a record. `schema` is published in openapi.json. `read` checks a value that is present and returns it in
- * its stored form. The two are defined together so that they agree, and a property test compares them.
+ * `schema` is published in openapi.json. `read` checks a value that is present and returns it in its stored form. The
+ * two are defined together so that they agree, and a property test compares them.
  */
 export interface Field<S extends Schema = Schema, R extends boolean = boolean> {
   readonly schema: S;
   readonly column: ColumnType;
   readonly read: (value: unknown) => Scalar | Problem;
   readonly required: R;
-  /** The type of the record that must already exist with this id, according to the specification's dependency table. */
+  /** A record of this type must already exist with this id, according to the specification's dependency table. */
   readonly references?: string;
-  /** The value to store if the field is omitted. The default is null. */
+  /** Stored if the field is omitted. The default is null. */
   readonly fallback?: Scalar;
   /** How the fast path reads the value from a body's bytes (see plain-reader.ts). */
   readonly plain?: Plain;
@@ -67,7 +67,7 @@ export type Plain =
   | { readonly kind: 'text' | 'personId'; readonly bytesMax: number }
   | { readonly kind: 'choice'; readonly values: readonly Uint8Array[] };
 
-/** The TypeScript type of a record's JSON. Optional fields may be absent or null. */
+/** Optional fields may be absent or null. */
 export type RecordOf<F extends Record<string, Field>> = {
   [K in keyof F as F[K] extends Field<Schema, true> ? K : never]: Described<F[K]['schema']>;
 } & {
@@ -86,20 +86,14 @@ const notUuid: Problem = {
   message: 'must be a UUID of hyphenated hexadecimal digits, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
 };
 
-/**
- * The classes of characters in a UUID. A digit or lower-case letter is `lower`, an upper-case letter is `upper`, and
- * any other character is 0.
- */
+/** Indexed by character: a digit or lower-case letter is `lower`, an upper-case letter is `upper`, and others are 0. */
 const lower = 1;
 const upper = 2;
 const hexKind = new Uint8Array(128);
 for (const character of '0123456789abcdef') hexKind[character.charCodeAt(0)] = lower;
 for (const character of 'ABCDEF') hexKind[character.charCodeAt(0)] = upper;
 
-/**
- * Returns the UUID in lower case, or undefined. A regular expression would take 2.7 times as long, and a record has up
- * to five UUIDs.
- */
+/** In lower case. A regular expression would take 2.7 times as long, and a record has up to five UUIDs. */
 export function readUuid(value: string): string | undefined {
   if (value.length !== 36 || !isHyphenated(value)) return undefined;
   let seen = 0;
@@ -143,7 +137,7 @@ export function uuid(options: Description = {}) {
   } satisfies Field;
 }
 
-/** A field for the UUID of a record of this type, which must already be stored. */
+/** A record of this type must already be stored. */
 export function reference<T extends string>(references: T, options: Description = {}) {
   const description = options.description ?? `must reference an existing record of \`${references}\``;
   const field = uuid({ description });
@@ -216,7 +210,7 @@ const noSuchDay: Problem = {
   message: 'is not a day in the calendar; check its year, month and day',
 };
 
-/** Returns whether only the day is invalid, as in 30 February. */
+/** Whether only the day is invalid, as in 30 February. */
 function namesNoDay(value: string): boolean {
   return /^\d{4}-\d\d-\d\d($|T)/i.test(value) && readDate(value.slice(0, 10)) === undefined;
 }
@@ -267,12 +261,12 @@ interface Range {
   readonly maximum?: number;
 }
 
-/** A field for money or a rate, which is stored as a decimal so that sums are exact. */
+/** Money and rates are stored as decimals so that sums are exact. */
 export function amount(options: Range & Description = {}) {
   return { ...number(options), column: 'numeric' } satisfies Field;
 }
 
-/** A field for a measurement, which is stored as a double like a JSON number. */
+/** Measurements are stored as doubles, like JSON numbers. */
 export function number(options: Range & Description = {}) {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = options;
   const outOfRange: Problem = { code: 'out_of_range', message: `must be ${describeRange(options)}` };
@@ -300,13 +294,17 @@ function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
   return bounds.flat().join(' and ') || 'a number';
 }
 
-/** A field for the page size, written in digits as in a query parameter. */
 export function perPage(what: string, maximum: number, fallback: number) {
+  return countUpTo(maximum, fallback, `${what} per page`);
+}
+
+/** Written in digits, as in a query parameter. */
+export function countUpTo(maximum: number, fallback: number, what = 'how many') {
   const outOfRange: Problem = {
     code: 'out_of_range',
     message: `must be a whole number from 1 to ${maximum}`,
   };
-  const description = `${what} per page, default ${fallback}`;
+  const description = `${what}, default ${fallback}`;
   return {
     schema: { type: 'integer', minimum: 1, maximum, description } as Schema<number>,
     column: 'numeric',
@@ -320,7 +318,7 @@ export function perPage(what: string, maximum: number, fallback: number) {
 
 const notFlag: Problem = { code: 'invalid_value', message: 'must be true or false' };
 
-/** A field for `true` or `false` as text, as in a query parameter. */
+/** Written as text, as in a query parameter. */
 export function flag(options: Description & { readonly examples?: readonly boolean[] } = {}) {
   return {
     schema: { type: 'boolean', ...options } as Schema<boolean>,
@@ -360,7 +358,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   } satisfies Field;
 }
 
-/** Makes a field optional: it may be omitted, null, or an empty string, which is a value and differs from null. */
+/** The field may be omitted, null, or an empty string, which is a value and differs from null. */
 export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
   const { minLength: _, ...schema } = field.schema;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
@@ -372,10 +370,7 @@ export function optional<F extends Field>(field: F): Omit<F, 'required'> & { req
   return { ...field, schema: nullable, required: false, read: readOptional(field) };
 }
 
-/**
- * Returns the reader for an optional field. Exports write empty cells as empty strings. If the field does not allow an
- * empty string, the message explains what to do.
- */
+/** Exports write empty cells as empty strings. If the field allows none, the message explains what to do. */
 function readOptional({ read }: Field): Field['read'] {
   const ofEmpty = read('');
   if (!isProblem(ofEmpty)) return read;
@@ -383,9 +378,7 @@ function readOptional({ read }: Field): Field['read'] {
   return (value) => (value === '' ? empty : read(value));
 }
 
-/**
- * A field for optional text in a published format. Every other value, including the empty string, fails with `problem`.
- */
+/** Text in a published format. Every other value, including the empty string, fails with `problem`. */
 export function optionalForm(form: RegExp, problem: Problem, schema: Description & Partial<Schema<string>>) {
   return {
     ...optional({ ...text(), schema: { type: 'string', pattern: form.source, ...schema } as Schema<string> }),

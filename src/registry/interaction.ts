@@ -21,7 +21,6 @@ import {
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
-/** The record type that each item type refers to. */
 export const itemTypes = {
   TAG: 'tags',
   OFFER: 'offers',
@@ -57,21 +56,19 @@ function eventTimestamp() {
   } satisfies Field;
 }
 
-/** Returns the instant of an `event_timestamp` that has already been checked. */
 export function checkedEventTime(sent: number | string): Instant {
   const instant = eventTime(sent);
   if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
   return instant;
 }
 
-/** Returns the instant of an `event_timestamp`, or undefined if it is invalid. */
 export function eventTime(sent: number | string): Instant | undefined {
   if (typeof sent === 'string') return readDateTime(sent);
   if (!Number.isInteger(sent) || sent <= 0) return undefined;
   return instantOf(sent < limits.epochSecondsEnd ? sent * 1_000 : sent);
 }
 
-/** One user's interaction with one item. It gets its id when it is stored, and never changes afterwards. */
+/** It gets its id when it is stored, and never changes afterwards. */
 export const interaction = {
   ...impersonal({ interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']) }),
   user_id: identifiesAlone(

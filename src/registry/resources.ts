@@ -15,9 +15,9 @@ import {
 } from './fields.ts';
 import { describes, identifies, impersonal, type StoredField } from './personal.ts';
 
-/** A record type. The first field is the record's identifier. */
+/** The first field is the record's identifier. */
 export interface Resource<F extends Record<string, StoredField> = Record<string, StoredField>> {
-  /** The type's singular name, for messages and the API reference. */
+  /** For messages and the API reference. */
   readonly singular: string;
   readonly fields: F;
   /** A valid record, which the API reference shows and a test sends. */
@@ -46,8 +46,8 @@ const lifecycle = impersonal({
 const named = impersonal({ name: text(), region: country() });
 
 /**
- * Every record type in the service. Validation, SQL, the API description and the tests that cover every type are
- * derived from this table. A new type needs one entry here and one migration (see docs/adding-a-record-type.md).
+ * Validation, SQL, the API description and the tests that cover every type are derived from this table. A new type needs
+ * one entry here and one migration (see docs/adding-a-record-type.md).
  */
 export const resources = {
   customers: resource({
@@ -282,12 +282,10 @@ export function idFieldOf(type: ResourceType): string {
 
 export interface Reference {
   readonly field: string;
-  /** The field's position in a row. */
   readonly position: number;
   readonly type: ResourceType;
 }
 
-/** Returns the type's fields whose ids must already exist, in the registry's order. */
 export function referencesOf(type: ResourceType): Reference[] {
   const { fields }: Resource = resources[type];
   return Object.entries(fields).flatMap(([field, { references }], position) =>
@@ -295,13 +293,12 @@ export function referencesOf(type: ResourceType): Reference[] {
   );
 }
 
-/** Returns the error for a missing reference. */
 export function referenceNotFound(type: ResourceType): Problem {
   const message = `refers to a missing ${resources[type].singular}; upload it to /v1/data/${type} first`;
   return { code: 'reference_not_found', message };
 }
 
-/** Caches one value per type, which is created when it is first used. */
+/** Caches a value per type, made when it is first used. */
 export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
   const made = new Map<K, T>();
   return (type) => {

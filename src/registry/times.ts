@@ -1,7 +1,4 @@
-/**
- * These functions convert dates and times from JSON to the stored form, which is days or microseconds since the start
- * of 2000 in UTC, as in PostgreSQL.
- */
+// Dates and times are stored as days or microseconds since the start of 2000 in UTC, as in PostgreSQL.
 
 const epochMs = Date.UTC(2000, 0, 1);
 const dayMs = 86_400_000;
@@ -14,13 +11,12 @@ export const latestMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 /** Microseconds since 2000. A bigint if a number would not be exact, which is the case before 1715 and after 2285. */
 export type Instant = number | bigint;
 
-/** Returns the days since 2000, or undefined if the day does not exist. */
+/** Returns days since 2000. */
 export function readDate(value: string): number | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateBytes(bytes, 0, value.length);
 }
 
-/** Returns the instant of an ISO 8601 date-time, or undefined if it is invalid. */
 export function readDateTime(value: string): Instant | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateTimeBytes(bytes, 0, value.length);
@@ -29,10 +25,7 @@ export function readDateTime(value: string): Instant | undefined {
 /** The length of the longest date-time, with nine fractional digits and an offset. */
 const charactersMax = 35;
 
-/**
- * Returns the bytes of a string, which are valid until the next call. Returns undefined for text that is too long or
- * not ASCII, because it cannot be a date-time.
- */
+/** The bytes are valid until the next call. Text that is too long or not ASCII cannot be a date-time. */
 function bytesOf(value: string): Uint8Array | undefined {
   if (value.length > charactersMax) return undefined;
   for (let at = 0; at < value.length; at++) {
@@ -45,15 +38,13 @@ function bytesOf(value: string): Uint8Array | undefined {
 
 const scratch = new Uint8Array(charactersMax);
 
-/** Does the same as `readDate`, for the bytes from `from` to `end`. */
 export function readDateBytes(bytes: Uint8Array, from: number, end: number): number | undefined {
   return end - from === 10 ? readDay(bytes, from) : undefined;
 }
 
 /**
- * Does the same as `readDateTime`, for the bytes from `from` to `end`. It reads digit by digit, because a regular
- * expression and its substrings take five times as long, and uploads spend much of their time here. Digits beyond
- * microseconds are truncated, because rounding could carry an instant into the next year.
+ * Reads digit by digit, because a regular expression and its substrings take five times as long, and uploads spend much
+ * of their time here. Digits beyond microseconds are truncated: rounding could carry an instant into the next year.
  */
 export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number): Instant | undefined {
   if (end - from < 16) return undefined;
@@ -84,19 +75,18 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
   return toInstant(ms, microseconds);
 }
 
-/** Returns the instant of a Unix time in milliseconds, or undefined if it is out of range. */
 export function instantOf(unixMs: number): Instant | undefined {
   return toInstant(unixMs - epochMs, 0);
 }
 
-/** Returns the Unix time in milliseconds, rounded up. */
+/** Rounds up. */
 export function unixMsOf(instant: Instant): number {
   const micros = BigInt(instant);
   const part = ((micros % 1_000n) + 1_000n) % 1_000n;
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
-/** Returns the instant as ISO 8601 in UTC, with microseconds. */
+/** In UTC, with microseconds. */
 export function isoOf(instant: Instant): string {
   const micros = ((BigInt(instant) % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = epochMs + Number((BigInt(instant) - micros) / 1_000n);
@@ -109,7 +99,6 @@ function toInstant(ms: number, microseconds: number): Instant | undefined {
   return Number.isSafeInteger(instant) ? instant : BigInt(ms) * 1_000n + BigInt(microseconds);
 }
 
-/** Reads the ten bytes of a date. Returns undefined if they are not a valid date. */
 function readDay(bytes: Uint8Array, from: number): number | undefined {
   if (bytes[from + 4] !== 0x2d /* - */ || bytes[from + 7] !== 0x2d) return undefined;
   const year = twoDigits(bytes, from) * 100 + twoDigits(bytes, from + 2);
@@ -121,7 +110,7 @@ function readDay(bytes: Uint8Array, from: number): number | undefined {
   return daysSince2000(year, month, day);
 }
 
-/** Returns the days since 2000. Years are counted from March, so that the leap day is the last day of the year. */
+/** Years are counted from March, so that the leap day is the last day of the year. */
 function daysSince2000(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
   const monthsSinceMarch = (month + 9) % 12;
@@ -130,7 +119,6 @@ function daysSince2000(year: number, month: number, day: number): number {
   return marchYear * 365 + leapDays + Math.floor((monthsSinceMarch * 153 + 2) / 5) + day - 730_426;
 }
 
-/** Returns the two-digit number at `at`, or NaN. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = (bytes[at] as number) - 0x30;
   const ones = (bytes[at + 1] as number) - 0x30;

@@ -15,10 +15,7 @@ export type UploadType = ResourceType | 'interactions';
 
 export const uploadTypes: readonly UploadType[] = [...resourceTypes, 'interactions'];
 
-/**
- * Returns a record's fields as they are sent. The first field is the identifier, except for interactions, which are
- * sent without one.
- */
+/** The first field is the identifier, except for interactions, which are sent without one. */
 export function sentFields(type: UploadType): Readonly<Record<string, StoredField>> {
   return type === 'interactions' ? interaction : resources[type].fields;
 }
@@ -27,19 +24,17 @@ export const personalFields: (type: UploadType) => PersonalFields = perType((typ
   personalFieldsOf(sentFields(type)),
 );
 
-/** Returns the column types that are sent to PostgreSQL. JSON is sent as text, and the statement casts it back. */
+/** JSON is sent as text, and the statement casts it back. */
 export function sentColumnTypes(type: UploadType): ColumnType[] {
   return Object.values(sentFields(type)).map(({ column }) => (column === 'jsonb' ? 'text' : column));
 }
 
 export interface SentReference extends Reference {
-  /**
-   * Set if another field determines the type. It contains that field's position in a row, and its value for this type.
-   */
+  /** Set if the type depends on another field: its position in a row, and its value for this type. */
   readonly where?: { readonly position: number; readonly value: string };
 }
 
-/** Returns the fields whose ids must already exist, with one entry per type that a field can refer to. */
+/** Returns one entry per type that a field can refer to. */
 export function sentReferencesOf(type: UploadType): SentReference[] {
   if (type !== 'interactions') return referencesOf(type);
   const position = (field: keyof typeof interaction) => Object.keys(interaction).indexOf(field);
@@ -53,7 +48,7 @@ export function sentReferencesOf(type: UploadType): SentReference[] {
   return [student, ...items];
 }
 
-/** Returns all types in an order in which each type comes after the types that it refers to. */
+/** Each type comes after the types that it refers to. */
 export function inOrderOfReference(): UploadType[] {
   const ordered = new Set<UploadType>();
   const place = (type: UploadType) => {

@@ -1,19 +1,14 @@
 import { type Instant, unixMsOf } from './times.ts';
 
-/** The first and the last UUID in sort order. */
 export const firstUuid = '00000000-0000-0000-0000-000000000000';
 export const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Returns the time in a UUIDv7, which starts with 48 bits of Unix time in milliseconds. */
-
+/** A UUIDv7 starts with 48 bits of Unix time in milliseconds. */
 export function msOfUuidV7(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/**
- * Creates a UUIDv7 as four 32-bit words. The counter of up to 4,095 follows the time, so that ids within one
- * millisecond are ascending. `random` provides two words of random bits.
- */
+/** The counter of up to 4,095 follows the time, so that ids within one millisecond are ascending. */
 export function uuidV7Words(
   ms: number,
   counter: number,
@@ -29,21 +24,17 @@ export function uuidV7Words(
   ];
 }
 
-/** Returns the smallest UUID for a millisecond, which separates earlier ids from later ones. */
+/** Separates ids of earlier milliseconds from the others. */
 export function uuidFloor(ms: number): string {
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/**
- * Returns the smallest id that was created at this instant or later. Ids have millisecond precision, so the instant is
- * rounded up.
- */
+/** Ids have millisecond precision, so the instant is rounded up. */
 export function firstIdFrom(instant: Instant): string {
   return uuidFloor(Math.max(0, unixMsOf(instant)));
 }
 
-/** Returns the creation time in an id as ISO 8601. */
 export function timeOfUuidV7(id: string): string {
   return new Date(msOfUuidV7(id)).toISOString();
 }

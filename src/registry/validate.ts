@@ -1,15 +1,15 @@
 import { limits } from '../limits.ts';
 import { type Field, isProblem, isUuid, type Problem, required, type Scalar } from './fields.ts';
 
-/** A checked record, with one value per field in the registry's order. Values are in their stored form. */
+/** One value per field in the registry's order, in stored form. */
 export type Row = (Scalar | null)[];
 
-/** An invalid field in a record. `field` is null if the problem is with the record as a whole. */
+/** `field` is null if the problem is with the record as a whole. */
 export interface FieldProblem extends Problem {
   readonly field: string | null;
 }
 
-export type Checked =
+type Checked =
   | { readonly row: Row; readonly problems?: undefined }
   | { readonly row?: undefined; readonly problems: readonly FieldProblem[] };
 
@@ -18,10 +18,7 @@ const repeatedField: Problem = {
   message: 'is given more than once in this record; send it once',
 };
 
-/**
- * Creates the check for a record type. The check takes one value per field in the registry's order, or undefined if a
- * field is absent. It returns either the row to store or the record's problems.
- */
+/** The check takes one value per field in the registry's order, or undefined if a field is absent. */
 export function makeCheck(fields: Readonly<Record<string, Field>>) {
   const inOrder = Object.values(fields);
   const nameProblem = Object.keys(fields).map(problemNamer);
@@ -42,10 +39,7 @@ export function makeCheck(fields: Readonly<Record<string, Field>>) {
   };
 }
 
-/**
- * Returns the same object for the same field and problem, so that it is copied between threads only once, however many
- * records fail.
- */
+/** Each field and problem has one object, which is copied between threads only once, however many records fail. */
 function problemNamer(field: string): (problem: Problem) => FieldProblem {
   const named = new WeakMap<Problem, FieldProblem>();
   return (problem) => {
@@ -61,12 +55,11 @@ function readField({ required: isRequired, fallback, read }: Field, value: unkno
   return read(value);
 }
 
-/** Returns the record's id as shown in responses. It is always a UUID, so that no other input is echoed. */
+/** Always a UUID, so that no other input is echoed. */
 export function sentId(value: unknown): string | null {
   return isUuid(value) ? value.toLowerCase() : null;
 }
 
-/** The errors for records that cannot be read at all. */
 export const unreadableRecord = {
   not_an_object: {
     field: null,

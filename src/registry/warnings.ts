@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** Something that the client should know about a batch, even though no record failed because of it. */
+/** Something that the client should know, even though no record failed because of it. */
 export interface Warning {
   readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future' | 'repeated_id';
   readonly field: string | null;
@@ -8,7 +8,7 @@ export interface Warning {
   readonly message: string;
 }
 
-/** Counts warnings in bounded memory, whatever the client sends. */
+/** Its memory is bounded, whatever the client sends. */
 export class WarningCounter {
   readonly #unknownFields = new Map<string, number>();
   #moreUnknownFields = 0;

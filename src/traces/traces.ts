@@ -24,27 +24,20 @@ import { limits } from '../limits.ts';
 import { statementLabel } from '../metrics/statement-label.ts';
 import type { Attributes, Step } from './step.ts';
 
-export interface TracesOptions {
+interface TracesOptions {
   readonly version: string;
-  /**
-   * Whether OTEL_TRACES_SAMPLER is set. If it is not, we trace a small share of requests, plus every request whose
-   * caller traces it.
-   */
+  /** Whether OTEL_TRACES_SAMPLER is set. If not, we trace a small share of requests, and all that their callers trace. */
   readonly hasSampler: boolean;
-  /** Called after each export of spans. */
   readonly onExport: (succeeded: boolean, error: Error | undefined) => void;
 }
 
-/** The time at which a request started, by the wall clock and by the monotonic clock. */
+/** The same time by the wall clock and by the monotonic clock. */
 export interface Began {
   readonly epochMs: number;
   readonly monotonicMs: number;
 }
 
-/**
- * Returns the current time for the end of a span. The library would use the wall clock for a span that has an explicit
- * start.
- */
+/** For the end of a span. The library would use the wall clock for a span that has an explicit start. */
 function nowSince({ epochMs, monotonicMs }: Began): number {
   return epochMs + performance.now() - monotonicMs;
 }
@@ -57,9 +50,8 @@ interface Answered {
 }
 
 /**
- * Creates a process's spans. Spans are created manually at the few points that take time. Auto-instrumentation would
- * create more spans, cost more, and record statements with their values. Our spans contain only durations, counts and
- * ids.
+ * Spans are created manually at the few points that take time, and contain only durations, counts and ids.
+ * Auto-instrumentation would create more spans, cost more, and record statements with their values.
  */
 export class Traces {
   readonly #current = new AsyncLocalStorage<Context | undefined>();
@@ -79,11 +71,10 @@ export class Traces {
   }
 
   /**
-   * Starts the span of a request that was just admitted or refused. It is a child of the caller's span if there is one.
-   * Pass `traceparent` only if the key was valid, because its sampled flag, and with some samplers its trace id,
-   * determine whether the span is exported. Only a share of the other requests is traced. We make that choice here,
-   * because the library would have to create a span for every request, which is most of the cost of tracing an
-   * interaction.
+   * The span is a child of the caller's span if there is one. Pass `traceparent` only if the key was valid, because its
+   * sampled flag, and with some samplers its trace id, determine whether the span is exported. The share of the other
+   * requests is chosen here, because the library would have to create a span for every request, which is most of the cost
+   * of tracing an interaction.
    */
   beginRequest(
     name: string,
@@ -102,7 +93,6 @@ export class Traces {
     return new RequestTrace(this, span, context, traceId, began);
   }
 
-  /** Runs the work in a child span of the current span. */
   step: Step = async (name, work, attributes) => {
     const parent = this.#current.getStore();
     if (!parent) return work();
@@ -110,7 +100,7 @@ export class Traces {
     return this.#run(span, parent, work);
   };
 
-  /** Starts a span for a statement, without the statement's values, and returns a function that ends the span. */
+  /** The span has no values of the statement. Returns a function that ends it. */
   beginStatement(name: string): ((error?: unknown) => void) | undefined {
     const parent = this.#current.getStore();
     if (!parent) return undefined;
@@ -122,20 +112,16 @@ export class Traces {
     };
   }
 
-  /** The current context, or undefined if the request is not traced. */
   get current(): Context | undefined {
     return this.#current.getStore();
   }
 
-  /** Runs `work` in this context. If the context is undefined, `work` runs outside any trace. */
+  /** If the context is undefined, `work` runs outside any trace. */
   within<T>(context: Context | undefined, work: () => T): T {
     return this.#current.run(context, work);
   }
 
-  /**
-   * Runs a write on behalf of several requests. Its span belongs to the first traced request and is linked to the
-   * others.
-   */
+  /** The span of a write for several requests belongs to the first traced one and is linked to the others. */
   flush(callers: readonly (Context | undefined)[], work: () => Promise<void>): Promise<void> {
     const [first, ...others] = callers
       .filter((caller) => caller !== undefined)
@@ -160,19 +146,18 @@ export class Traces {
     }
   }
 
-  /** Sends the remaining spans. It has a timeout, because an unreachable collector must not delay the shutdown. */
+  /** Has a timeout, because an unreachable collector must not delay the shutdown. */
   async close(): Promise<void> {
     const sent = this.#provider.shutdown().catch(() => {});
     await Promise.race([sent, sleep(limits.tracesStopMs, undefined, { ref: false })]);
   }
 }
 
-/** The trace of one request, from its headers to the end of its response. */
 export class RequestTrace {
   readonly #traces: Traces;
   readonly #span: Span;
   readonly #context: Context | undefined;
-  /** The trace id for the log, or undefined if the request is not traced. */
+  /** Undefined if the request is not traced. */
   readonly traceId: string | undefined;
 
   readonly #began: Began;
@@ -207,7 +192,7 @@ export class RequestTrace {
   }
 }
 
-/** Marks a span as failed. It records the code but not the message, because PostgreSQL's messages quote values. */
+/** Records the code but not the message, because PostgreSQL's messages quote values. */
 function fail(span: Span, error: unknown): void {
   const { code, name } = error as { code?: unknown; name?: string };
   span.setAttribute('error.type', typeof code === 'string' ? code : (name ?? 'Error'));
@@ -215,7 +200,7 @@ function fail(span: Span, error: unknown): void {
   if (!(error instanceof RequestError && error.status < 500)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Returns the caller's span from the `traceparent` header (W3C Trace Context). */
+/** The format is W3C Trace Context. */
 function callerOf(traceparent: string | string[] | undefined): SpanContext | undefined {
   const read =
     typeof traceparent === 'string'

@@ -2,7 +2,7 @@ import { type Measure, measures } from '../../activity/activity-counts.ts';
 import { busiestOrganisations, serviceState } from '../../activity/find-activity.ts';
 import { limits } from '../../limits.ts';
 import { waitingWork } from '../../maintenance/waiting-work.ts';
-import { oneOf, optional, perPage } from '../../registry/fields.ts';
+import { countUpTo, oneOf, optional } from '../../registry/fields.ts';
 import type { Operation } from '../operation/operation.ts';
 import type { AdminParts } from './parts.ts';
 
@@ -20,8 +20,8 @@ const top: Operation<AdminParts> = {
   permission: null,
   query: {
     by: optional(oneOf(measures, { description: 'the measure to compare, default requests' })),
-    minutes: optional(counted(limits.busiestMinutesMax, limits.busiestMinutesDefault)),
-    limit: optional(counted(limits.busiestOrganisationsMax, limits.busiestDefault)),
+    minutes: optional(countUpTo(limits.busiestMinutesMax, limits.busiestMinutesDefault)),
+    limit: optional(countUpTo(limits.busiestOrganisationsMax, limits.busiestDefault)),
   },
   answers: {
     200: { description: 'The busiest.', schema: { $ref: '#/components/schemas/BusiestOrganisations' } },
@@ -35,11 +35,6 @@ const top: Operation<AdminParts> = {
     return { status: 200, body: await busiestOrganisations(pool, { by, minutes, count }) };
   },
 };
-
-function counted(maximum: number, fallback: number) {
-  const field = perPage('', maximum, fallback);
-  return { ...field, schema: { ...field.schema, description: `how many, default ${fallback}` } };
-}
 
 const service: Operation<AdminParts> = {
   id: 'get-service',

@@ -2,10 +2,10 @@ import { invalidRequest } from '../../errors.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { listAuditEntries } from '../../operator/audit-log.ts';
 import { dateTime, optional, text } from '../../registry/fields.ts';
-import { unixMsOf } from '../../registry/times.ts';
+import type { Instant } from '../../registry/times.ts';
 import { onePage } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
-import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
+import { dateOf, organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const list: Operation<AdminParts> = {
@@ -51,12 +51,8 @@ interface AuditQuery {
   readonly cursor?: string;
   readonly actor?: string;
   readonly action?: string;
-  readonly since?: Parameters<typeof unixMsOf>[0];
-  readonly until?: Parameters<typeof unixMsOf>[0];
-}
-
-function dateOf(instant: AuditQuery['since']): Date | undefined {
-  return instant === undefined ? undefined : new Date(unixMsOf(instant));
+  readonly since?: Instant;
+  readonly until?: Instant;
 }
 
 function readCursor(cursor: string, signer: CursorSigner): string {

@@ -5,20 +5,16 @@ import { findOrganisation, type Organisation } from '../../operator/organisation
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
-import { readDateTime, unixMsOf } from '../../registry/times.ts';
+import { type Instant, readDateTime, unixMsOf } from '../../registry/times.ts';
 import { type BodyField, refuse } from '../operation/body.ts';
 import type { Call } from '../operation/operation.ts';
 
-/**
- * Returns the actor for the audit log. For HTTP requests, the actor is the admin token. The request id appears in both
- * the audit log and the service log.
- */
+/** The request id appears in both the audit log and the service log. */
 export function operatorOf({ requestId, token }: Call): Operator {
   if (token === undefined) throw new Error('an operation without a token asked who acts');
   return { actor: `token:${token}`, requestId };
 }
 
-/** Turns a registry field into a body field. */
 export function bodyText({ schema, read }: Field): BodyField<string> {
   return {
     schema: { ...schema },
@@ -30,10 +26,7 @@ export function bodyText({ schema, read }: Field): BodyField<string> {
   };
 }
 
-/**
- * An identifier with a fixed pattern. The pattern is published but not enforced, so a request with a value that does not
- * match it gets a 404.
- */
+/** The pattern is published but not enforced, so a value that does not match it gets a 404. */
 export function patternField(pattern: string, description?: string): Field {
   const schema = { type: 'string', pattern, ...(description !== undefined && { description }) };
   return { ...text(), schema };
@@ -41,7 +34,6 @@ export function patternField(pattern: string, description?: string): Field {
 
 export const slugField = patternField(slugSchema.pattern, 'its slug');
 
-/** Finds the organisation that a request field or parameter specifies. */
 export async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
   const found = slugProblem(slug) === undefined ? await findOrganisation(pool, slug) : undefined;
   if (found) return found;
@@ -82,6 +74,10 @@ export function expiryField(description: string): BodyField<Date> {
   };
 }
 
+export function dateOf(instant: Instant | undefined): Date | undefined {
+  return instant === undefined ? undefined : new Date(unixMsOf(instant));
+}
+
 export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
   return {
     schema: { ...schema, type: [schema.type as string, 'null'] },
@@ -95,7 +91,7 @@ export const pageQuery = {
   cursor: optional(text({ codePointsMax: 75, description: 'the `next_cursor` of the previous page' })),
 };
 
-/** Reads one page and its `next_cursor`. Reads one extra row to find out whether there is a next page. */
+/** Reads one extra row to find out whether there is a next page. */
 export async function pageOf<T>(
   query: Call['query'],
   read: (after: string | null, count: number) => Promise<T[]>,

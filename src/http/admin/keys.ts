@@ -12,13 +12,14 @@ import {
   permissionsOf,
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
-import { unixMsOf } from '../../registry/times.ts';
+import type { Instant } from '../../registry/times.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage, whileDeleted } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
   boolean,
+  dateOf,
   expiryField,
   operatorOf,
   organisationNamed,
@@ -105,16 +106,11 @@ const issue: Operation<AdminParts> = {
   },
 };
 
-interface Granted {
-  readonly permissions: readonly string[];
-  readonly browserOrigins: readonly string[] | null;
-}
-
 function grantedBy(wanted: {
   permissions: string[] | undefined;
   browser: boolean | undefined;
   origins: string[] | undefined;
-}): Granted {
+}) {
   if (wanted.browser !== true) {
     if (wanted.origins)
       throw invalidRequest(notCombinable('origins', 'is for browser keys; add "browser": true'));
@@ -135,7 +131,7 @@ function notCombinable(field: string, message: string): Detail {
 
 interface KeyQuery {
   readonly organisation?: string;
-  readonly expires_before?: Parameters<typeof unixMsOf>[0];
+  readonly expires_before?: Instant;
   readonly unused?: boolean;
 }
 
@@ -161,7 +157,7 @@ const list: Operation<AdminParts> = {
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
     const filter = {
       organisationId: organisation?.organisation_id ?? null,
-      expiresBefore: expires_before === undefined ? undefined : new Date(unixMsOf(expires_before)),
+      expiresBefore: dateOf(expires_before),
       unused,
     };
     const read = (after: string | null, count: number) => listApiKeys(pool, filter, after, count);
@@ -170,7 +166,7 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** Returns the key id in the path. A malformed key id gets the same response as an unknown key. */
+/** A malformed key id gets the same response as an unknown key. */
 function keyIdOf({ params }: Call): string {
   const { key_id = '' } = params;
   if (!isKeyId(key_id)) throw new RequestError('key_not_found');

@@ -10,7 +10,6 @@ import { organisationOperations } from './organisations.ts';
 import type { AdminParts } from './parts.ts';
 import { uploadOperations } from './uploads.ts';
 
-/** Everything an operator can do over HTTP. */
 export const adminOperations: readonly Operation<AdminParts>[] = [
   ...organisationOperations,
   ...uploadOperations,

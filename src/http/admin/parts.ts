@@ -6,16 +6,12 @@ import type { ServerState } from '../../postgres/health/server-state.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { SharedPool } from '../../postgres/shared-pool.ts';
 
-/** The dependencies of the admin API's operations. */
 export interface AdminParts {
   readonly config: Config;
   readonly pool: Pool;
-  /**
-   * Creates cursors with the service's database login, because the admin API's login may not read the key that signs
-   * them.
-   */
+  /** Uses the service's database login, because the admin API's login may not read the key that signs cursors. */
   readonly cursors: SignedCursors;
-  /** The service's connections, used to read one organisation's data. */
+  /** Used to read one organisation's data. */
   readonly shared: SharedPool;
   readonly bytesInFlight: BytesInFlight;
   readonly readiness: Readiness;

@@ -7,7 +7,6 @@ import { type ApiName, RequestError } from '../../errors.ts';
 /** The console calls the API's operations below this path. */
 const apiPath = '/console/api';
 
-/** For each API, the paths below `apiPath` that map to operations. */
 const operationPaths: Readonly<Record<ApiName, RegExp>> = {
   public: /^\/(v1|user-interactions)([/?]|$)/,
   admin: /^\/admin\/v1([/?]|$)/,
@@ -16,7 +15,6 @@ const operationPaths: Readonly<Record<ApiName, RegExp>> = {
 /** Each request of a page names the key or token that was signed in when the page was opened. */
 const signedInAs = /^\/as\/([\w-]{1,64})(?=\/)/;
 
-/** The console's requests, with the key or token that each of them names. */
 const fromConsole = new WeakMap<IncomingMessage, string | undefined>();
 
 /**
@@ -37,20 +35,14 @@ export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
   return fromConsole.has(raw);
 }
 
-/**
- * Throws if a request that could change something does not come from one of the console's own pages. Browsers do not send
- * the cookie with cross-site requests, so this check matters only for requests from other hosts on the same site.
- */
+/** Browsers do not send the cookie with cross-site requests, so this matters only for other hosts of the same site. */
 export function refuseOtherPage({ method, headers, host, protocol }: FastifyRequest): void {
   if (method === 'GET' || method === 'HEAD') return;
   const own = URL.parse(`${protocol}://${host}`);
   if (own === null || headers.origin !== own.origin) throw new RequestError('other_page');
 }
 
-/**
- * Throws if the browser has signed in with another key or token since the page was opened. The page would otherwise change
- * one organisation while it shows another.
- */
+/** The page would otherwise change one organisation while it shows another. */
 export function refuseOtherSession({ raw }: Pick<FastifyRequest, 'raw'>, signedIn: string): void {
   const named = fromConsole.get(raw);
   if (named !== undefined && named !== signedIn) throw new RequestError('other_session');

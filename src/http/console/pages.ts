@@ -7,7 +7,7 @@ import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
 /** The build of `console/` writes this folder. The relative path is the same from `src/` and from `dist/`. */
 const folder = new URL('../../../dist/console/', import.meta.url);
 
-/** The HTML page of each console. The organisation's console and the operator's console share their scripts and styles. */
+/** The organisation's console and the operator's console share their scripts and styles. */
 const pages: Readonly<Record<ApiName, string>> = { public: 'index.html', admin: 'operator.html' };
 
 export const consolePaths: readonly string[] = ['/console', '/console/', '/console/*'];
@@ -17,10 +17,7 @@ const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/**
- * A worker is not bound by the policy of the page that started it, so it has its own policy: the code that reads files
- * must not make any requests.
- */
+/** A worker is not bound by its page's policy, and the code that reads files must not make any requests. */
 const workerPolicy = "default-src 'none'; script-src 'self'";
 
 const types: Readonly<Record<string, string>> = {
@@ -29,10 +26,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/**
- * Serves an API's console. Scripts and styles have a hash in their names. Every other path gets the single page, which
- * renders the view for that path.
- */
+/** Scripts and styles have a hash in their names. Every other path gets the single page, which renders its view. */
 export function addConsole(app: FastifyInstance, api: ApiName): void {
   const page = new StaticFile(new URL(pages[api], folder), {
     'content-type': 'text/html; charset=utf-8',

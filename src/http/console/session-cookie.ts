@@ -1,7 +1,6 @@
 import { RequestError } from '../../errors.ts';
 import type { Call } from '../operation/operation.ts';
 
-/** The cookie that holds a session token. */
 class SessionCookie {
   readonly #name: string;
 
@@ -10,15 +9,14 @@ class SessionCookie {
   }
 
   /**
-   * Returns the cookie's name. Browsers accept a name that begins with `__Host-` only from the host itself, over HTTPS and
-   * for all its paths, so another host of the same site cannot add a session of its own. Some browsers never accept such a
-   * cookie over plain HTTP, which only works on loopback.
+   * Browsers accept a name that begins with `__Host-` only from the host itself, over HTTPS and for all its paths, so
+   * another host of the same site cannot add a session. Over plain HTTP, which only works on loopback, some refuse it.
    */
   #nameFor(isEncrypted: boolean): string {
     return isEncrypted ? `__Host-${this.#name}` : this.#name;
   }
 
-  /** Returns the session token from the `Cookie` header. Throws if there are two, because either could be forged. */
+  /** Throws if there are two, because either could be forged. */
   tokenIn(cookie: string | undefined, isEncrypted: boolean): string | undefined {
     const prefix = `${this.#nameFor(isEncrypted)}=`;
     const pairs = (cookie ?? '').split(';').map((pair) => pair.trim());
@@ -27,14 +25,13 @@ class SessionCookie {
     return found?.slice(prefix.length);
   }
 
-  /** Returns the session token of a request to an operation. */
   tokenOf({ headers, client }: Call): string | undefined {
     return this.tokenIn(headers.cookie as string | undefined, client().isEncrypted);
   }
 
   /**
-   * Returns the headers that set the cookie. Scripts cannot read it and other sites cannot send it. The second header
-   * removes the cookie of the previous release, which over plain HTTP has the same name and another path.
+   * Scripts cannot read the cookie and other sites cannot send it. The second header removes the cookie of the previous
+   * release, which over plain HTTP has the same name and another path.
    */
   set({ client }: Call, token: string, seconds: number): { readonly 'set-cookie': string[] } {
     const { isEncrypted } = client();

@@ -68,8 +68,8 @@ async function keyOf(key: string, { client }: Call, parts: Parts): Promise<strin
 }
 
 /**
- * Exchanges a link for a session. Throws before the link is used up if this would replace another organisation's session,
- * because anybody can send somebody else a link to an organisation of their own.
+ * Throws before the link is used up if this would replace another organisation's session, because anybody can send
+ * somebody else a link to an organisation of their own.
  */
 async function beginByLink(
   link: string,

@@ -1,4 +1,3 @@
-/** NDJSON: one JSON object per line. */
 export const jsonLines = 'application/x-ndjson';
 
 export function isJsonLines(contentType: string | string[] | undefined): boolean {
@@ -20,10 +19,7 @@ export function accepts(mediaType: string, accept: string | string[] | undefined
 
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 
-/**
- * Picks the content encoding according to `Accept-Encoding`. Falls back to `identity` if the client accepts none of our
- * encodings.
- */
+/** Falls back to `identity` if the client accepts none of our encodings. */
 export function preferredEncoding(accept: string | string[] | undefined): ContentEncoding {
   const quality = qualitiesOf(String(accept ?? ''));
   const any = quality.get('*');
@@ -37,7 +33,7 @@ export function preferredEncoding(accept: string | string[] | undefined): Conten
   return most > 0 ? (wanted.find(([, q]) => q === most)?.[0] ?? 'identity') : 'identity';
 }
 
-/** Parses a header such as `text/html, application/json;q=0.5` into names and qualities from 0 to 1. */
+/** Parses a header such as `text/html, application/json;q=0.5`. */
 function qualitiesOf(accept: string): Map<string, number> {
   return new Map(
     accept.split(',').map((range) => {

@@ -3,7 +3,6 @@ import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from './operation.ts';
 
-/** A body field: its published schema and the function that reads its value. */
 export interface BodyField<T = unknown> {
   readonly schema: JsonSchema;
   readonly required?: boolean;
@@ -11,7 +10,6 @@ export interface BodyField<T = unknown> {
   readonly read: (value: unknown) => T;
 }
 
-/** Called by `read` to report an invalid field. */
 export function refuse(code: string, message: string): never {
   throw new FieldRefused(code, message);
 }
@@ -31,8 +29,8 @@ type ReadFields<F extends Record<string, BodyField>> = {
 };
 
 /**
- * Reads a body with known fields. Reports every missing, malformed or unknown field. The names of unknown fields are
- * included only if `namesUnknown` is set, because a client may send personal data where a field name belongs.
+ * Reports every missing, malformed or unknown field. The names of unknown fields are included only if `namesUnknown` is
+ * set, because a client may send personal data where a field name belongs.
  */
 export function readFields<F extends Record<string, BodyField>>(
   fields: F,

@@ -12,10 +12,7 @@ import type { Answer, Call } from './operation.ts';
  * of their allowed origins. Responses to requests with browser keys do not depend on stored data.
  */
 
-/**
- * A preflight carries no key, so every origin gets the same response. Only the response to the actual request determines
- * whether the page may read the result.
- */
+/** A preflight carries no key, so every origin gets the same response. The actual request decides what a page may read. */
 export const preflightHeaders = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'POST',
@@ -32,7 +29,6 @@ export function isPreflight({ method, headers, routeOptions }: FastifyRequest): 
   );
 }
 
-/** Returns headers that let pages of this origin read the response. */
 export function corsHeaders(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
@@ -41,7 +37,7 @@ export function corsHeaders(origin: string): Record<string, string> {
   };
 }
 
-/** Refuses requests that a browser key does not allow, before they count against the organisation's limits. */
+/** Called before the request counts against the organisation's limits. */
 export function refuseVisitor(
   { headers, routeOptions }: FastifyRequest,
   { browserOrigins }: Principal,
@@ -62,19 +58,13 @@ export interface Accepted {
   readonly warnings: readonly Warning[];
 }
 
-/**
- * Returns a response that reveals nothing about references. It is the same for an interaction that was stored and for one
- * that was kept as a rejection.
- */
+/** It is the same for an interaction that was stored and one that was kept as a rejection: it reveals no references. */
 export function acceptedAnswer({ received, errors, warnings }: Accepted): Answer {
   const accepted = received - new Set(errors.map(({ index }) => index)).size;
   return { status: accepted > 0 ? 202 : 400, body: { received, accepted, errors, warnings } };
 }
 
-/**
- * Rounds the response time up to a multiple of a fixed interval, so that the time does not reveal whether a reference is
- * missing.
- */
+/** Rounds the time up to a multiple of an interval, so that it does not reveal whether a reference is missing. */
 export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
   const beganMs = performance.now();
   try {
@@ -86,7 +76,7 @@ export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Refuses a dry run, because it would reveal which references exist. */
+/** A dry run would reveal which references exist. */
 export function refuseDryRun({ query }: Call): void {
   if (query.dry_run !== true) return;
   const message = 'cannot be used with a browser key; use another key';

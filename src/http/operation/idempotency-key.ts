@@ -15,7 +15,7 @@ export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { descri
   },
 };
 
-/** Sent if the whole response is a replay of an earlier response and this request stored nothing. */
+/** Sent if the whole response is a replay and this request stored nothing. */
 export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
 
 /** Every answer repeats the request's key, so that the client notices if a proxy passes on the answer to another request. */

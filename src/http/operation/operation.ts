@@ -25,7 +25,7 @@ import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 import type { UploadChecker } from '../../uploads/read/upload-checker.ts';
 import type { Query } from './query.ts';
 
-/** The dependencies of the operations, created once by the command that starts the service. */
+/** Created once by the command that starts the service. */
 export interface Parts {
   readonly config: Config;
   readonly pool: SharedPool;
@@ -39,60 +39,53 @@ export interface Parts {
   readonly longReads: FairQueue;
   readonly checker: UploadChecker;
   readonly cursors: SignedCursors;
-  /** Wakes streams that wait for changes. */
   readonly changeWatch: ChangeWatch;
-  /** Undefined if there is no lake. */
   readonly lake: LakeReader | undefined;
   readonly readiness: Readiness;
   readonly server: ServerState;
-  /** Detects when upload batches no longer finish. */
   readonly uploadsStall: StallWatch;
-  /** Undefined if metrics are off. */
   readonly metrics: Metrics | undefined;
   readonly traces: Traces | undefined;
   readonly activity: ActivityCounts;
   close(): Promise<void>;
 }
 
-/** A request that has passed the gate, with its parameters parsed. */
+/** A request that has passed the gate. */
 export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
-  /** The client's IP address, and whether the client used HTTPS. */
   readonly client: () => { readonly address: string; readonly isEncrypted: boolean };
-  /** For requests to the admin API, the name of the token that was used. */
+  /** The name of the admin token. */
   readonly token?: string | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer | undefined;
-  /** Reserves memory for the response, before anything is stored. Throws if not enough memory is available. */
+  /** Reserves memory for the response before anything is stored. Throws if not enough is available. */
   readonly reserve: (answerBytes: number) => void;
-  /** Adds headers for a limit other than the request limit. */
+  /** Adds the headers of a limit other than the request limit. */
   readonly tellLimit: (headers: LimitHeaders) => void;
-  /** Sets how much memory the request occupies. Throws if not enough memory is available. */
+  /** Sets how much memory the request occupies. Throws if not enough is available. */
   readonly hold: (bytes: number) => void;
   /** Calls the listener once the client has received its response or has disconnected. */
   readonly onClose: (listener: () => void) => void;
   readonly log: FastifyBaseLogger;
-  /** Runs part of the work as its own span. */
   readonly step: Step;
 }
 
 export interface Answer {
   readonly status: number;
   /**
-   * An object to serialise, a JSON string, or a stream of chunks. The chunks are produced as the client reads them, and
-   * their type is in the headers. An empty chunk keeps the connection alive.
+   * A string is JSON. The type of a stream is in the headers. Its chunks are produced as the client reads them, and an
+   * empty chunk keeps the connection alive.
    */
   readonly body: object | string | AsyncIterable<Buffer>;
-  /** For a stream whose content is already in memory, how much memory it occupies until the client has read it. */
+  /** For a stream whose content is in memory: how much it occupies until the client has read it. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string | string[]>>;
-  /** Whether the client waits for each chunk. Such a stream is not compressed, and proxies must not buffer it. */
+  /** The client waits for each chunk: the stream is not compressed, and proxies must not buffer it. */
   readonly isLive?: true;
-  /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;
 }
 
@@ -108,18 +101,13 @@ export interface DescribedAnswer {
   readonly mediaType?: string;
   /** Whether this can be a replay of the response to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
-  /** Whether the response reports quota usage. */
   readonly hasQuota?: true;
-  /** Whether the response can be an export, which includes a change feed cursor. */
+  /** The response can be an export, which includes a change feed cursor. */
   readonly hasChangesCursor?: true;
-  /** The response in other media types, for clients that request them. */
   readonly otherContent?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
-/**
- * An API operation. Both the server's routes and the API description are built from these objects, so they cannot
- * disagree.
- */
+/** Both the routes and the API description are built from these objects, so they cannot disagree. */
 export interface Operation<P = Parts> {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -130,7 +118,6 @@ export interface Operation<P = Parts> {
   readonly description: string;
   /** Null if no key is needed. */
   readonly permission: Permission | null;
-  /** Whether browser keys may use the operation. */
   readonly isForBrowsers?: true;
   /** Whether the operation stores records, which may count against a quota. */
   readonly storesRecords?: true;
@@ -140,10 +127,7 @@ export interface Operation<P = Parts> {
   readonly requestBody?: {
     readonly schema: JsonSchema;
     readonly example: unknown;
-    /**
-     * Whether records may also be sent as NDJSON, one per line. The API description mentions this only in prose, because
-     * generators skip operations that use a media type they do not know.
-     */
+    /** As NDJSON. The API description says so only in prose: generators skip operations with unknown media types. */
     readonly takesLines?: true;
     /** False if the body may be omitted. */
     readonly required?: boolean;
@@ -154,7 +138,6 @@ export interface Operation<P = Parts> {
   readonly handle: (call: Call, parts: P) => Promise<Answer>;
 }
 
-/** Returns a call's principal. The call's operation must be one that needs a permission. */
 export function principalOf(call: Call): Principal {
   if (!call.principal) throw new Error('an operation without a permission asked for its principal');
   return call.principal;

@@ -24,18 +24,16 @@ function readId({ read }: Field, value: unknown): string {
   return String(id);
 }
 
-/** The fields of a body that lists people's ids. */
 export const peopleFields = {
   customer_ids: listOf(uuid()),
   user_ids: listOf(personId({ codePointsMax: limits.interactionUserCodePointsMax })),
 } satisfies Record<string, BodyField>;
 
-/** Returns the schema of a body that contains the fields above and the given ones. */
 export function peopleSchema(fields: Record<string, BodyField>): JsonSchema {
   return { ...bodySchema(fields), anyOf: [{ required: ['customer_ids'] }, { required: ['user_ids'] }] };
 }
 
-/** Reads a body that lists people's ids and must contain at least one of them. Error messages never repeat its content. */
+/** Error messages never repeat the body's content. */
 export function readPeople<F extends typeof peopleFields>(fields: F, body: Buffer | undefined) {
   const { customer_ids = [], user_ids = [], ...rest } = readFields(fields, body, false);
   const count = customer_ids.length + user_ids.length;

@@ -19,10 +19,7 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
   return query;
 }
 
-/**
- * Splits a URL's query into parameters. A value that cannot be decoded becomes undefined. Fastify's own parser would
- * return it unchanged.
- */
+/** A value that cannot be decoded becomes undefined. Fastify's own parser would return it unchanged. */
 function parametersOf(url: string): [name: string, value: string | undefined][] {
   const start = url.indexOf('?');
   const pairs = start < 0 ? [] : url.slice(start + 1).split('&');

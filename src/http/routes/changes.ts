@@ -114,10 +114,7 @@ async function askedBy(
 
 const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));
 
-/**
- * Reads the records that the feed needs. Sends all statements at the same time over one connection, because under load,
- * waiting for a connection for each statement can take a second.
- */
+/** All statements share one connection, because under load, waiting for one for each of them can take a second. */
 function recordsOf(pool: Pool, { longReads }: Parts, organisationId: string): RecordSource {
   return {
     async read(reads) {
@@ -129,7 +126,6 @@ function recordsOf(pool: Pool, { longReads }: Parts, organisationId: string): Re
   };
 }
 
-/** Reads the records and passes on each one in the form that the API returns. */
 async function takeAsReadBack(
   client: Client,
   organisationId: string,

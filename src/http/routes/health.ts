@@ -58,7 +58,6 @@ const ready: Operation<HealthParts> = {
   },
 };
 
-/** Explains what is wrong with the database if a query fails because of it. */
 function answered<T>(asked: Promise<T>): Promise<T> {
   return asked.catch((error: unknown) => {
     throw isUnavailable(error) ? unusable(error) : error;
@@ -96,7 +95,6 @@ const stallOf = {
   keys: 'the poll for changed keys has failed',
 };
 
-/** The parts of a process whose work can stall. */
 export type StallingPart = keyof typeof stallOf;
 
 function sentence(stalled: readonly { readonly part: string; readonly ms: number }[]): string {

@@ -1,7 +1,6 @@
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
-import type { Versions } from '../../lake/lake-progress.ts';
 import { lakeLimits } from '../../lake/limits.ts';
 import type { LakeReader, LakeTableType } from '../../lake/reading/lake-reader.ts';
 import { lakeState } from '../../lake/reading/lake-state.ts';
@@ -169,11 +168,7 @@ function lakeOf({ lake }: Parts): LakeReader {
   return lake;
 }
 
-/** Returns the requested table if the organisation has a lake and the key may read it. */
-async function tableOf(
-  call: Call,
-  parts: Parts,
-): Promise<{ lake: LakeReader; organisationId: string; type: LakeTableType; versions: Versions }> {
+async function tableOf(call: Call, parts: Parts) {
   const { organisationId, permissions } = principalOf(call);
   const type = typesByTable.get(call.params.table ?? '');
   if (type === undefined) throw new RequestError('lake_table_not_found');

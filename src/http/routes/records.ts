@@ -20,7 +20,6 @@ import { pageSchemaName, storedSchemaName } from '../operation/stored-records.ts
 
 const tag = 'Records';
 
-/** The operations that read records. Each record type has one operation for a single record and one for a list. */
 export const recordOperations: readonly Operation[] = resourceTypes.flatMap((type) => [
   listOperation(type),
   getOperation(type),
@@ -108,8 +107,7 @@ async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answe
   const pool = parts.pool.for(asked.organisationId);
   const { limit = limits.recordsPerPageDefault } = call.query;
   if (wantsLines(call)) {
-    // The cursor is created before the first record is read. Anything stored from now on appears in the feed, even if it
-    // is missing from the export.
+    // Created before the first record is read, so that the feed contains anything stored too late for the export.
     const cursors = new ChangeCursors(await parts.cursors.for(asked.organisationId, 'feed'));
     const cursor = await freshCursor(pool, asked.organisationId, cursors);
     return exportOf(readLines(pool, asked), cursor);

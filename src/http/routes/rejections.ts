@@ -15,7 +15,7 @@ import { type Call, type Operation, principalOf } from '../operation/operation.t
 
 const tag = 'Rejections';
 
-/** Throws if there is a body. Any filters in the body would be ignored, so every rejection would match. */
+/** Filters in the body would be ignored, so every rejection would match. */
 function refuseBody({ body }: Call): void {
   if (body === undefined || body.length === 0) return;
   const message = 'is not read here; send filters as query parameters, such as ?type=transactions';
@@ -124,10 +124,7 @@ const replay: Operation = {
   },
 };
 
-/**
- * Streams the response, because it can take up 35 MB if 50,000 records fail again. `type` is null if the records have
- * several types.
- */
+/** Streamed, because 50,000 records that fail again take up 35 MB. `type` is null if the records have several types. */
 async function* replayBody(
   requestId: string,
   { batches, remaining, nextCursor }: Replayed,

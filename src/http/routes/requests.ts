@@ -51,7 +51,6 @@ const list: Operation = {
 };
 
 const dayLimits = perPage('days', limits.receiptDaysMax, limits.receiptDaysDefault);
-/** The parameter of operations that count by day. */
 export const dayCount = optional({
   ...dayLimits,
   schema: { ...dayLimits.schema, description: `how many, default ${limits.receiptDaysDefault}` },

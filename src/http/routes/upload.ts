@@ -38,7 +38,6 @@ import { schemaName } from '../operation/stored-records.ts';
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
 
-/** The responses shared by all record types. */
 const uploadAnswers: Operation['answers'] = {
   200: {
     sharedAs: 'Uploaded',
@@ -95,7 +94,7 @@ const interactionsAnswers: Operation['answers'] = {
   },
 };
 
-/** The upload operations. There is one per record type, because each type has its own schema, permission and example. */
+/** Each record type has its own schema, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map((type) => {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
   return uploadOperation(type, recordsMax, {
@@ -108,7 +107,6 @@ export const uploadOperations: readonly Operation[] = resourceTypes.map((type) =
   });
 });
 
-/** Uploads a batch of interactions. This operation has its own path and permission. */
 export const uploadInteractions: Operation = uploadOperation('interactions', limits.recordsPerRequestMax, {
   path: '/user-interactions/batch',
   tag: 'Interactions',
@@ -179,16 +177,13 @@ function uploadOperation(
   };
 }
 
-/** An upload whose body has been read and counted, but not stored yet. */
+/** The body has been read and counted, but not stored yet. */
 interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
   readonly type: UploadType;
   readonly batches: readonly CheckedBatch[];
 }
 
-/**
- * Refuses new uploads if the organisation has reached its quota. Uploads that have already started can still be replayed
- * or finished.
- */
+/** Uploads that have already started can still be replayed or finished. */
 async function refuseNew(call: Call, { pool }: Parts): Promise<void> {
   const { organisationId, quota, visitor } = principalOf(call);
   const refusal = quotaRefusal(quota, visitor);
@@ -229,7 +224,7 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
 }
 
 async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
-  // The size is read now, because a large body is later transferred to a worker thread.
+  // Read now, because a large body is later transferred to a worker thread.
   const bodyBytes = call.body?.length ?? 0;
   const received = await receive(type, call, parts);
   if (call.query.dry_run === true) {
@@ -284,10 +279,7 @@ async function store(
   return { stored, requestId: progress.requestId };
 }
 
-/**
- * Handles an upload that uses a browser key. Stores the batch in one transaction, and reports only errors in the body
- * itself.
- */
+/** Stores the batch in one transaction, and reports only errors in the body itself. */
 function uploadFromBrowser(call: Call, parts: Parts): Promise<Answer> {
   return inSteps(async () => {
     refuseDryRun(call);

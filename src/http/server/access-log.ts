@@ -12,16 +12,12 @@ declare module 'fastify' {
 }
 
 /**
- * A request's log line, in the API's terms. It is a single object that is filled in step by step. The line contains
- * nothing that the client sent. It omits the URL, because the query may identify a person, and reports only the body's
- * size. The line includes the client's IP address, because operators need to know where a request came from.
+ * One object is filled in step by step. It contains nothing that the client sent: no URL, because the query may identify a
+ * person, and only the body's size. Operators need the IP address to know where a request came from.
  */
-export interface RequestLine {
+interface RequestLine {
   operation_id: string | undefined;
-  /**
-   * The route's pattern, not the URL. Only set for requests that are not an operation, such as the reference page or a
-   * 405.
-   */
+  /** The route's pattern. Set only for requests that are not an operation, such as the reference page or a 405. */
   readonly route: string | undefined;
   readonly method: string | undefined;
   organisation_id: string | undefined;
@@ -47,8 +43,7 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
     method: operation ? undefined : request.method,
     organisation_id: undefined,
     key_id: undefined,
-    // The address is read now, because a closed socket no longer has an address. Behind a proxy, the value may be any
-    // string.
+    // Read now, because a closed socket no longer has an address. Behind a proxy, the value may be any string.
     client_address: isBehindProxy && isIP(ip) === 0 ? undefined : ip,
     body_bytes: undefined,
     dry_run: undefined,
@@ -60,7 +55,6 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
   };
 }
 
-/** Returns a function that logs a request's line after the request has been answered. */
 export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteractionsOneIn'>) {
   let recorded = 0;
   return ({ line, log }: FastifyRequest, reply: FastifyReply): void => {

@@ -13,7 +13,7 @@ interface Pair {
 
 type Age = 'expires soon' | 'expired';
 
-export interface CertificateEvents {
+interface CertificateEvents {
   replaced(): void;
   /** Called if the new files cannot be used. The same reason is reported only once. */
   refused(error: unknown): void;
@@ -21,15 +21,12 @@ export interface CertificateEvents {
   aged(age: Age, expires: Date): void;
 }
 
-/**
- * The TLS certificate that is being served. Its files are polled every two seconds, because replacing a file through a
- * symbolic link, as container secrets do, triggers no reliable event.
- */
+/** Polls its files, because replacing them by a symbolic link, as container secrets do, triggers no reliable event. */
 export class Certificate {
   readonly #files: NonNullable<Config['tls']>;
   readonly #servers: Server[] = [];
   #pair: Pair;
-  /** The last pair that was read, whether valid or not. It prevents the same pair from being tried or reported twice. */
+  /** The last pair that was read, valid or not. It prevents a pair from being tried or reported twice. */
   #seen: Pair;
   #reported = '';
   #age: Age | 'valid' = 'valid';
@@ -48,12 +45,11 @@ export class Certificate {
     return new X509Certificate(this.#pair.cert).validToDate;
   }
 
-  /** Uses the latest certificate for new connections to this server. Open connections keep theirs. */
+  /** Open connections keep the certificate that they have. */
   useFor(server: Server): void {
     this.#servers.push(server);
   }
 
-  /** Starts watching the files. Returns a function that stops watching. */
   watch(events: CertificateEvents): () => void {
     const look = async () => {
       await this.#look(events);
@@ -101,7 +97,6 @@ export class Certificate {
   }
 }
 
-/** Returns event handlers that log changes to the certificate. */
 export function logged(log: FastifyBaseLogger): CertificateEvents {
   return {
     replaced: () => log.info('the certificate was replaced; new connections get the new one'),

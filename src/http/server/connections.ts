@@ -5,13 +5,13 @@ import { Server as TlsServer } from 'node:tls';
 interface Open {
   /** The pending responses, in the order of their requests. */
   readonly answering: ServerResponse[];
-  /** The time when the connection was opened or when its last response was sent. */
+  /** When the connection was opened or its last response was sent. */
   idleSinceMs: number;
 }
 
 /**
- * Tracks a server's open connections and the pending responses on each of them. Node counts a connection as idle only
- * after its first response, so without this class a connection that never sends anything would delay shutdown.
+ * Node counts a connection as idle only after its first response, so without this class a connection that never sends
+ * anything would delay shutdown.
  */
 export class Connections {
   readonly #open = new Map<Socket, Open>();
@@ -54,7 +54,6 @@ export class Connections {
     return (this.#open.get(socket)?.answering.length ?? 0) > 0;
   }
 
-  /** Makes each connection close after its last pending response. */
   endWithAnswers(): void {
     for (const { answering } of this.#open.values()) {
       const last = answering.at(-1);
@@ -68,10 +67,7 @@ export class Connections {
     return count;
   }
 
-  /**
-   * Closes connections that have had no request for `idleMs`. A request may already be on its way on a connection that was
-   * opened or used more recently. Data that has already been written is still delivered.
-   */
+  /** A request may be on its way on a connection that was used more recently. Data already written is still delivered. */
   closeIdle(idleMs: number): void {
     const beforeMs = performance.now() - idleMs;
     for (const [socket, { answering, idleSinceMs }] of this.#open)

@@ -7,7 +7,7 @@ import { causeOf } from '../../postgres/loggable-error.ts';
 import { isDiskFull, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
 import { CommitUnconfirmed } from '../../postgres/transactions.ts';
 
-/** Our codes for errors from Fastify and its plugins. All their other client errors become `malformed_request`. */
+/** All other client errors from Fastify and its plugins become `malformed_request`. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -15,7 +15,6 @@ const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_CP_ERR_INVALID_CONTENT: 'malformed_encoding',
 };
 
-/** Converts anything thrown into the single error format that clients see. */
 function asRequestError(error: unknown, request: FastifyRequest): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) return unavailable(error);
@@ -54,15 +53,12 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     .send(refused.body({ stores: stores(request) }));
 }
 
-/** Returns whether the request would have stored something if it had succeeded. All other requests are safe to retry. */
+/** Requests that store nothing are safe to retry. */
 function stores({ method, url, is404 }: FastifyRequest): boolean {
   return (method === 'POST' || method === 'PATCH') && !is404 && !/[?&]dry_run=true/.test(url);
 }
 
-/**
- * Handles input that is not HTTP or that arrived too late. In both cases there is a socket, but no request that could be
- * answered.
- */
+/** The input is not HTTP or arrived too late, so there is a socket, but no request that could be answered. */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -75,7 +71,7 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
   refuseOn(socket, new RequestError(codes[error.code ?? ''] ?? 'malformed_request'));
 }
 
-/** Refuses a CONNECT request, which asks for a tunnel. Node passes only the socket, without its usual listeners. */
+/** CONNECT asks for a tunnel. Node passes only the socket, without its usual listeners. */
 export function refuseConnect(socket: Socket): void {
   socket.on('error', () => {});
   const message = 'This server is not a proxy; send the request to its own address.';
@@ -91,10 +87,7 @@ function refuseOn(socket: Socket, refused: RequestError): void {
   socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/**
- * Returns the headers for an error response when no hook has run. The connection closes, because the framing of the
- * remaining bytes is unknown.
- */
+/** For errors without hooks. The connection closes, because the framing of the remaining bytes is unknown. */
 export function lastHeaders(requestId: string = randomUUIDv7()): Record<string, string> {
   return {
     'content-type': 'application/json; charset=utf-8',

@@ -1,7 +1,4 @@
-/**
- * The standard output stream for the log. All lines from one event-loop turn are written together, because one write per
- * line was the largest cost of a small request.
- */
+/** Writes the lines of an event-loop turn together. A write per line was the largest cost of a small request. */
 export class GroupedOutput {
   #lines = '';
 

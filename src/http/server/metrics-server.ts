@@ -1,10 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { limits } from '../../limits.ts';
 
-/**
- * Serves /metrics on a separate server, because a scraper needs no key and must get a response even when the API has
- * reached its connection limit. Using Fastify here would have no benefit.
- */
+/** A separate server, because a scraper needs no key and must get a response even when the API has no connection left. */
 export async function serveMetrics(
   host: string,
   port: number,

@@ -4,13 +4,12 @@ import type { Holding } from '../../admission/bytes-in-flight.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 
-/** The body after decompression, as it arrives. `receivedEncodedLength` is its size before decompression. */
+/** `receivedEncodedLength` is the size before decompression. */
 export type Payload = Readable & { readonly receivedEncodedLength?: number };
 
 /**
- * Reads a whole body of up to `bytesMax` bytes. Memory is reserved before it is allocated. If there is a Content-Length,
- * all of it is reserved up front, and otherwise the reservation grows with the body. Chunks are copied into one buffer,
- * because a one-byte chunk occupies hundreds of bytes.
+ * Memory is reserved before it is allocated: all of it up front if there is a Content-Length, and otherwise as the body
+ * grows. Chunks are copied into one buffer, because a one-byte chunk occupies hundreds of bytes.
  */
 export function readBody(
   headers: IncomingHttpHeaders,
@@ -55,9 +54,8 @@ export function readBody(
 }
 
 /**
- * Reads and drops the rest of a refused body, within limits. If the connection were closed while the client is still
- * sending, the client would see a broken connection instead of the response. Compressed data is not decompressed, so a
- * decompression bomb expands no further.
+ * If the connection were closed while the client is still sending, it would see a broken connection instead of the
+ * response. Compressed data is not decompressed, so a decompression bomb expands no further.
  */
 export async function discardRest(raw: IncomingMessage, payload: Readable): Promise<void> {
   if (payload !== raw) raw.unpipe();
@@ -89,7 +87,6 @@ function roomFor(bytes: number, holding: Holding): Buffer {
   return Buffer.allocUnsafe(bytes);
 }
 
-/** Reports an unreadable body as a client error, no matter whether it could not be decompressed or the connection broke. */
 function asClientFault(error: Error): Error {
   return error instanceof RequestError || 'statusCode' in error
     ? error

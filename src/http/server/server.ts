@@ -16,7 +16,7 @@ import type { Certificate } from './certificate.ts';
 import { handleClientError, handleError, lastHeaders } from './error-handler.ts';
 import { GroupedOutput } from './grouped-output.ts';
 
-/** Creates a server without routes, with every timeout and limit set. Fastify leaves most of them unlimited. */
+/** Every timeout and limit is set, because Fastify leaves most of them unlimited. */
 export function createServer(
   api: ApiName,
   config: Config,
@@ -60,7 +60,6 @@ export function createServer(
   return app as unknown as FastifyInstance;
 }
 
-/** Returns the logger options that every process uses. */
 export function loggerOf({ logLevel }: Pick<Config, 'logLevel'>) {
   return {
     level: logLevel,
@@ -73,17 +72,14 @@ export function loggerOf({ logLevel }: Pick<Config, 'logLevel'>) {
 
 let [writtenMs, written] = [0, ''];
 
-/**
- * Returns the timestamp of a log line. It is cached because many lines share the same one, and formatting it took 3
- * microseconds per request.
- */
+/** Cached, because many lines share a timestamp, and formatting one took 3 microseconds per request. */
 function timestamp(): string {
   const nowMs = Date.now();
   if (nowMs !== writtenMs) [writtenMs, written] = [nowMs, `,"time":"${new Date(nowMs).toISOString()}"`];
   return written;
 }
 
-/** Answers a request whose URL cannot be decoded. Such a request skips the hooks. */
+/** A request whose URL cannot be decoded skips the hooks. */
 function refuseBadAddress(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers(lastHeaders(request.id));
   handleError(error, request, reply);

@@ -5,17 +5,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../../limits.ts';
 import { type ContentEncoding, preferredEncoding } from '../operation/accept.ts';
 
-/**
- * Makes browsers revalidate their cached copy each time, at the cost of a 304, because another version of the service may
- * serve a different page.
- */
+/** Browsers revalidate each time, at the cost of a 304: another version of the service may serve a different page. */
 export const revalidated = 'no-cache';
 export const keptForGood = 'public, max-age=31536000, immutable';
 
 /**
- * A file from the build, held in memory in each encoding. It can be requested without a key, so requests for it must be
- * cheap. It is read on the first request, and then sent to every client from the same memory, however slowly the clients
- * read.
+ * Requested without a key, so requests must be cheap: each encoding is read once, and sent to every client from the same
+ * memory, however slowly the clients read.
  */
 export class StaticFile {
   readonly #url: URL;
@@ -27,7 +23,6 @@ export class StaticFile {
     this.#headers = headers;
   }
 
-  /** The hash of the unencoded file. */
   get hash(): string {
     return this.#read().identity.hash;
   }
@@ -50,10 +45,9 @@ export class StaticFile {
   }
 }
 
-/** A file in each encoding, with the hash of the encoded bytes. */
 type EncodedFile = Readonly<Record<ContentEncoding, { readonly bytes: Buffer; readonly hash: string }>>;
 
-/** Reads a file in each encoding. For the reference page's script this takes 20 ms, once per process. */
+/** For the reference page's script this takes 20 ms, once per process. */
 function readFile(url: URL): EncodedFile {
   const read = (suffix: string) => {
     const bytes = readFileSync(new URL(url.href + suffix));
@@ -62,13 +56,13 @@ function readFile(url: URL): EncodedFile {
   return { br: read('.br'), gzip: read('.gz'), identity: read('') };
 }
 
-/** Returns whether the client already has this version. A proxy that compresses the file marks the ETag as weak. */
+/** A proxy that compresses the file marks the ETag as weak. */
 function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return known.includes(etag) || known.includes('*');
 }
 
-/** Splits the bytes into chunks. TLS would encrypt a single large write into one buffer per connection. */
+/** TLS would encrypt a single large write into one buffer per connection. */
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += limits.fileBytesPerWrite) {
     yield bytes.subarray(start, start + limits.fileBytesPerWrite);

@@ -7,9 +7,9 @@ export function isStreamed(body: Answer['body']): body is AsyncIterable<Buffer> 
 }
 
 /**
- * Streams a body with back-pressure: each chunk is produced once the previous one has been consumed. The first chunk is
- * produced before anything is sent, so an error in it still gets an ordinary error response. A later error breaks the
- * connection, so that a client cannot mistake a partial body for a complete one. The body is empty for a HEAD request.
+ * Each chunk is produced once the previous one has been consumed. The first one is produced before anything is sent, so
+ * an error in it still gets an ordinary error response. A later error breaks the connection, so that a client cannot
+ * mistake a partial body for a complete one.
  */
 export async function streamOf(
   body: AsyncIterable<Buffer>,
