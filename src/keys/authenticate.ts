@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { blockOf } from '../admission/client-address.ts';
-import type { FailedKeys } from '../admission/failed-keys.ts';
+import { blockOf, type FailedKeys } from '../admission/failed-keys.ts';
 import type { Quota } from '../admission/quota.ts';
 import type { Counted } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';

@@ -3,6 +3,7 @@ import { busiestOrganisations, serviceState } from '../../activity/find-activity
 import { limits } from '../../limits.ts';
 import { waitingWork } from '../../maintenance/waiting-work.ts';
 import { countUpTo, oneOf, optional } from '../../registry/fields.ts';
+import { described } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
 import type { AdminParts } from './parts.ts';
 
@@ -23,9 +24,7 @@ const top: Operation<AdminParts> = {
     minutes: optional(countUpTo(limits.busiestMinutesMax, limits.busiestMinutesDefault)),
     limit: optional(countUpTo(limits.busiestOrganisationsMax, limits.busiestDefault)),
   },
-  answers: {
-    200: { description: 'The busiest.', schema: { $ref: '#/components/schemas/BusiestOrganisations' } },
-  },
+  answers: { 200: described('The busiest.', 'BusiestOrganisations') },
   async handle(call, { pool }) {
     const {
       by = 'requests',
@@ -47,9 +46,7 @@ const service: Operation<AdminParts> = {
     'is waiting, how far ahead partitions exist, the nodes of a cluster, and for how many days the service keeps receipts, rejections and deleted ' +
     'organisations.',
   permission: null,
-  answers: {
-    200: { description: 'The state in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
-  },
+  answers: { 200: described('The state in the last minute.', 'Service') },
   async handle(_call, { pool, config }) {
     const work = Object.entries(await waitingWork(pool, config));
     return {

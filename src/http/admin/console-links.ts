@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import { issueConsoleLink } from '../../operator/audited-actions.ts';
 import { bodySchema, readFields } from '../operation/body.ts';
-import { whileDeleted } from '../operation/described-answers.ts';
+import { described, whileDeleted } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
 import { bodyText, boolean, expiryField, operatorOf, organisationNamed, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -23,13 +23,7 @@ const issueLink: Operation<AdminParts> = {
     'this `key_id` expires or is revoked.',
   permission: null,
   requestBody: { schema: bodySchema(fields), example: { organisation: 'acme', read_only: true } },
-  answers: {
-    201: {
-      description: 'The link.',
-      schema: { $ref: '#/components/schemas/ConsoleLink' },
-    },
-    409: whileDeleted,
-  },
+  answers: { 201: described('The link.', 'ConsoleLink'), 409: whileDeleted },
   async handle(call, { pool }) {
     const wanted = readFields(fields, call.body);
     const { organisation_id: organisationId } = await organisationNamed(pool, wanted.organisation);

@@ -14,7 +14,7 @@ import {
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import type { Instant } from '../../registry/times.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
-import { notFound, onePage, whileDeleted } from '../operation/described-answers.ts';
+import { described, notFound, onePage, whileDeleted } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
@@ -32,10 +32,7 @@ import {
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Keys';
-const issuedAnswer = {
-  description: 'The key, which is shown only once, and its details.',
-  schema: { $ref: '#/components/schemas/IssuedKey' },
-};
+const issuedAnswer = described('The key, which is shown only once, and its details.', 'IssuedKey');
 
 const permissions: BodyField<string[]> = {
   schema: {
@@ -196,13 +193,10 @@ const rotate: Operation<AdminParts> = {
   },
   answers: { 201: issuedAnswer, 404: notFound, 409: whileDeleted },
   async handle(call, { pool }) {
-    const { grace_seconds = limits.graceSecondsDefault, expires_at = null } = readFields(
-      rotateFields,
-      call.body,
-    );
+    const wanted = readFields(rotateFields, call.body);
     const successor = await rotateKey(pool, operatorOf(call), keyIdOf(call), {
-      graceMs: grace_seconds * 1_000,
-      expiresAt: expires_at,
+      graceMs: (wanted.grace_seconds ?? limits.graceSecondsDefault) * 1_000,
+      expiresAt: wanted.expires_at ?? null,
     });
     if (!successor) throw new RequestError('key_not_found');
     return { status: 201, body: successor };
@@ -219,10 +213,7 @@ const revoke: Operation<AdminParts> = {
     'Revokes a key. Within 5 seconds, requests with the key get 401 from every process. Revoking twice changes nothing.',
   permission: null,
   pathParameters: { key_id: keyId },
-  answers: {
-    200: { description: 'The current key.', schema: { $ref: '#/components/schemas/Key' } },
-    404: notFound,
-  },
+  answers: { 200: described('The current key.', 'Key'), 404: notFound },
   async handle(call, { pool }) {
     readFields({}, call.body);
     const revoked = await revokeKey(pool, operatorOf(call), keyIdOf(call));

@@ -8,7 +8,12 @@ import {
   restoreOrganisation,
 } from '../../operator/audited-actions.ts';
 import { lakeStateOf } from '../../operator/lake-state.ts';
-import { findOrganisation, listOrganisations, withStored } from '../../operator/organisations.ts';
+import {
+  findOrganisation,
+  listOrganisations,
+  type Organisation,
+  withStored,
+} from '../../operator/organisations.ts';
 import {
   keptDaysProblem,
   keptDaysRange,
@@ -20,7 +25,7 @@ import {
 import { optional, text } from '../../registry/fields.ts';
 import { keptTypes } from '../../retention/kept-days.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
-import { notFound, onePage, refused, whileDeleted } from '../operation/described-answers.ts';
+import { described, notFound, onePage, refused, whileDeleted } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
@@ -93,11 +98,22 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** Returns the slug in the path. A malformed slug gets the same response as an unknown organisation. */
-export function slugOf({ params }: Call): string {
+export const pathParameters = { slug: patternField(slugSchema.pattern, 'the slug of the organisation') };
+
+/** A malformed slug gets the same response as an unknown organisation. */
+function slugOf({ params }: Call): string {
   const { slug: asked = '' } = params;
   if (slugProblem(asked)) throw new RequestError('organisation_not_found');
   return asked;
+}
+
+function existing<T>(found: T | undefined): T {
+  if (!found) throw new RequestError('organisation_not_found');
+  return found;
+}
+
+export async function organisationOf(call: Call, { pool }: AdminParts): Promise<Organisation> {
+  return existing(await findOrganisation(pool, slugOf(call)));
 }
 
 const get: Operation<AdminParts> = {
@@ -110,12 +126,10 @@ const get: Operation<AdminParts> = {
     'Returns its name, whether it is suspended or deleted, the progress of its removal, its own limits, quotas and ' +
     'retention, and whether its report and its lake are on.',
   permission: null,
-  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  pathParameters,
   answers: { 200: { description: 'The organisation.', schema }, 404: notFound },
-  async handle(call, { pool }) {
-    const found = await findOrganisation(pool, slugOf(call));
-    if (!found) throw new RequestError('organisation_not_found');
-    return { status: 200, body: found };
+  async handle(call, parts) {
+    return { status: 200, body: await organisationOf(call, parts) };
   },
 };
 
@@ -128,15 +142,11 @@ const lake: Operation<AdminParts> = {
   description:
     'Returns whether stored data is still being copied, and the age of the oldest change that is not in the lake.',
   permission: null,
-  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
-  answers: {
-    200: { description: 'The state of the lake.', schema: { $ref: '#/components/schemas/LakeState' } },
-    404: notFound,
-  },
-  async handle(call, { pool, shared }) {
-    const found = await findOrganisation(pool, slugOf(call));
-    if (!found) throw new RequestError('organisation_not_found');
-    return { status: 200, body: await lakeStateOf(shared.for(found.organisation_id), found) };
+  pathParameters,
+  answers: { 200: described('The state of the lake.', 'LakeState'), 404: notFound },
+  async handle(call, parts) {
+    const found = await organisationOf(call, parts);
+    return { status: 200, body: await lakeStateOf(parts.shared.for(found.organisation_id), found) };
   },
 };
 
@@ -184,7 +194,7 @@ const changing: Operation<AdminParts> = {
     'rejections that are older than their retention are permanently deleted within about an hour. A retention of null ' +
     'keeps interactions forever, and receipts and rejections for as long as the service does, which is also the maximum.',
   permission: null,
-  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  pathParameters,
   requestBody: {
     schema: bodySchema(changeFields),
     example: { records_per_second_max: 100_000 },
@@ -199,8 +209,7 @@ const changing: Operation<AdminParts> = {
     const wanted = readFields(changeFields, call.body) as OrganisationChange;
     refuseLonger(wanted, config.receiptsKeptDays);
     const changed = await changeOrganisation(pool, operatorOf(call), slugOf(call), wanted);
-    if (!changed) throw new RequestError('organisation_not_found');
-    return { status: 200, body: changed };
+    return { status: 200, body: existing(changed) };
   },
 };
 
@@ -215,13 +224,12 @@ const deleting: Operation<AdminParts> = {
     '`DELETED_ORGANISATIONS_KEPT_DAYS`; then all its data is removed, and `removal` shows the progress. The slug can be ' +
     'used again when that is done. Deleting twice changes nothing.',
   permission: null,
-  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  pathParameters,
   answers: { 200: { description: 'The current organisation.', schema }, 404: notFound },
   async handle(call, { pool }) {
     readFields({}, call.body);
     const deleted = await deleteOrganisation(pool, operatorOf(call), slugOf(call));
-    if (!deleted) throw new RequestError('organisation_not_found');
-    return { status: 200, body: deleted };
+    return { status: 200, body: existing(deleted) };
   },
 };
 
@@ -235,7 +243,7 @@ const restore: Operation<AdminParts> = {
     'Restores everything as it was before the deletion, including a suspension. Restoring an organisation that is not ' +
     'deleted changes nothing.',
   permission: null,
-  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  pathParameters,
   answers: {
     200: { description: 'The current organisation.', schema },
     404: notFound,
@@ -244,8 +252,7 @@ const restore: Operation<AdminParts> = {
   async handle(call, { pool }) {
     readFields({}, call.body);
     const restored = await restoreOrganisation(pool, operatorOf(call), slugOf(call));
-    if (!restored) throw new RequestError('organisation_not_found');
-    return { status: 200, body: restored };
+    return { status: 200, body: existing(restored) };
   },
 };
 

@@ -1,24 +1,19 @@
-import { RequestError } from '../../errors.ts';
-import { findOrganisation } from '../../operator/organisations.ts';
-import { slugSchema } from '../../operator/rules.ts';
+import type { Pool } from '../../postgres/pool.ts';
 import { measureStored } from '../../quotas/measure-usage.ts';
 import { dailyReceipts } from '../../receipts/daily-receipts.ts';
 import { receiptFilters, receiptPage } from '../../receipts/find-receipts.ts';
 import { rejectionSummary } from '../../rejections/find-rejections.ts';
-import { notFound, onePage } from '../operation/described-answers.ts';
+import { described, notFound, onePage } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import { dayCount } from '../routes/requests.ts';
-import { patternField } from './fields.ts';
-import { slugOf } from './organisations.ts';
+import { organisationOf, pathParameters } from './organisations.ts';
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Organisations';
-const pathParameters = { slug: patternField(slugSchema.pattern, 'the slug of the organisation') };
 
-async function organisationOf(call: Call, { pool }: AdminParts): Promise<string> {
-  const found = await findOrganisation(pool, slugOf(call));
-  if (!found) throw new RequestError('organisation_not_found');
-  return found.organisation_id;
+async function poolOf(call: Call, parts: AdminParts): Promise<[pool: Pool, organisationId: string]> {
+  const { organisation_id: organisationId } = await organisationOf(call, parts);
+  return [parts.shared.for(organisationId), organisationId];
 }
 
 const requests: Operation<AdminParts> = {
@@ -35,9 +30,7 @@ const requests: Operation<AdminParts> = {
   query: receiptFilters,
   answers: { 200: onePage('ReceiptPage'), 404: notFound },
   async handle(call, parts) {
-    const organisationId = await organisationOf(call, parts);
-    const page = await receiptPage(parts.shared.for(organisationId), organisationId, call.query);
-    return { status: 200, body: page };
+    return { status: 200, body: await receiptPage(...(await poolOf(call, parts)), call.query) };
   },
 };
 
@@ -50,21 +43,11 @@ const rejections: Operation<AdminParts> = {
   description: 'Counts rejections by type, code and field, with the first and last time of each.',
   permission: null,
   pathParameters,
-  answers: {
-    200: {
-      description: 'The most frequent first.',
-      schema: { $ref: '#/components/schemas/RejectionCounts' },
-    },
-    404: notFound,
-  },
+  answers: { 200: described('The most frequent first.', 'RejectionCounts'), 404: notFound },
   async handle(call, parts) {
-    const organisationId = await organisationOf(call, parts);
-    const summary = await rejectionSummary(parts.shared.for(organisationId), organisationId, {});
+    const { rejections } = await rejectionSummary(...(await poolOf(call, parts)), {});
     // Only the organisation itself may see the records.
-    return {
-      status: 200,
-      body: { rejections: summary.rejections.map(({ example: _, ...counted }) => counted) },
-    };
+    return { status: 200, body: { rejections: rejections.map(({ example: _, ...counted }) => counted) } };
   },
 };
 
@@ -81,13 +64,9 @@ const usage: Operation<AdminParts> = {
   permission: null,
   pathParameters,
   query: { days: dayCount },
-  answers: {
-    200: { description: 'The largest type first.', schema: { $ref: '#/components/schemas/Usage' } },
-    404: notFound,
-  },
+  answers: { 200: described('The largest type first.', 'Usage'), 404: notFound },
   async handle(call, parts) {
-    const organisationId = await organisationOf(call, parts);
-    const pool = parts.shared.for(organisationId);
+    const [pool, organisationId] = await poolOf(call, parts);
     const { days } = call.query as { days?: number };
     const body = {
       types: await measureStored(pool, organisationId),

@@ -1,12 +1,16 @@
 import type { DescribedAnswer } from './operation.ts';
 
-export function onePage(schemaName: string): DescribedAnswer {
-  return { description: 'One page.', schema: { $ref: `#/components/schemas/${schemaName}` } };
+export function described(description: string, schemaName: string): DescribedAnswer {
+  return { description, schema: { $ref: `#/components/schemas/${schemaName}` } };
 }
 
-/** Describes an error that only some operations return. */
+export function onePage(schemaName: string): DescribedAnswer {
+  return described('One page.', schemaName);
+}
+
+/** An error that only some operations return. */
 export function refused(description: string): DescribedAnswer {
-  return { description, schema: { $ref: '#/components/schemas/Error' } };
+  return described(description, 'Error');
 }
 
 export const notFound: DescribedAnswer = {

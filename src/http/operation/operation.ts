@@ -17,6 +17,7 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
 import type { ServerState } from '../../postgres/health/server-state.ts';
 import type { StallWatch } from '../../postgres/health/stall-watch.ts';
+import type { Pool } from '../../postgres/pool.ts';
 import type { SharedPool } from '../../postgres/shared-pool.ts';
 import type { Field } from '../../registry/fields.ts';
 import type { Step } from '../../traces/step.ts';
@@ -141,4 +142,10 @@ export interface Operation<P = Parts> {
 export function principalOf(call: Call): Principal {
   if (!call.principal) throw new Error('an operation without a permission asked for its principal');
   return call.principal;
+}
+
+/** Every query on an organisation's own data starts with these arguments. */
+export function ownOf(call: Call, { pool }: Pick<Parts, 'pool'>): [pool: Pool, organisationId: string] {
+  const { organisationId } = principalOf(call);
+  return [pool.for(organisationId), organisationId];
 }

@@ -24,9 +24,8 @@ import { perType, type ResourceType } from '../../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import { goneBelow } from '../../retention/kept-days.ts';
-import { jsonLines } from '../operation/accept.ts';
-import { refused } from '../operation/described-answers.ts';
-import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
+import { exportOf, jsonLines, variesByAccept, wantsLines } from '../operation/accept.ts';
+import { described, refused } from '../operation/described-answers.ts';
 import { type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
 
 const someTypes = `(?:${uploadTypes.join('|')})`;
@@ -62,8 +61,7 @@ export const changesOperation: Operation = {
   query: { after: changeCursor, types, limit },
   answers: {
     200: {
-      description: 'One page, or changes as they happen.',
-      schema: { $ref: '#/components/schemas/ChangePage' },
+      ...described('One page, or changes as they happen.', 'ChangePage'),
       otherContent: {
         [jsonLines]: { schema: { type: 'string', description: 'one change per line, or only a cursor' } },
       },

@@ -9,20 +9,18 @@ import { recordInteraction } from '../../interactions/record-interaction.ts';
 import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
-import { jsonLines } from '../operation/accept.ts';
+import { exportOf, jsonLines, variesByAccept, wantsLines } from '../operation/accept.ts';
 import { acceptedAnswer, inSteps } from '../operation/browser-keys.ts';
-import { keyReused, notFound } from '../operation/described-answers.ts';
-import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
+import { described, keyReused, notFound } from '../operation/described-answers.ts';
 import {
   idempotencyKeyHeader,
   idempotencyReplayed,
   readIdempotencyKey,
 } from '../operation/idempotency-key.ts';
-import { type Operation, principalOf } from '../operation/operation.ts';
+import { type Operation, ownOf, principalOf } from '../operation/operation.ts';
 import { aboutBrowserKeys, acceptedFromBrowser, uploadInteractions } from './upload.ts';
 
 const tag = 'Interactions';
-const interactionSchema = { $ref: '#/components/schemas/Interaction' };
 
 const record: Operation = {
   id: 'record-interaction',
@@ -45,8 +43,7 @@ const record: Operation = {
   },
   answers: {
     201: {
-      description: 'The interaction as it is stored.',
-      schema: interactionSchema,
+      ...described('The interaction as it is stored.', 'Interaction'),
       canBeReplayed: true,
       hasQuota: true,
     },
@@ -84,15 +81,12 @@ const get: Operation = {
   permission: 'interactions:read',
   pathParameters: { interaction_id: uuid({ description: 'the id of the interaction' }) },
   answers: {
-    200: { description: 'The interaction.', schema: interactionSchema },
+    200: described('The interaction.', 'Interaction'),
     404: notFound,
   },
-  async handle(call, { pool }) {
+  async handle(call, parts) {
     const id = call.params.interaction_id;
-    const { organisationId } = principalOf(call);
-    const found = isUuid(id)
-      ? await findInteraction(pool.for(organisationId), organisationId, id)
-      : undefined;
+    const found = isUuid(id) ? await findInteraction(...ownOf(call, parts), id) : undefined;
     if (!found) throw new RequestError('interaction_not_found');
     return { status: 200, body: interactionAnswer(found) };
   },
@@ -112,23 +106,19 @@ const list: Operation = {
   query: interactionFilters,
   answers: {
     200: {
-      description: 'One page, or every interaction that matches.',
+      ...described('One page, or every interaction that matches.', 'InteractionPage'),
       hasChangesCursor: true,
-      schema: { $ref: '#/components/schemas/InteractionPage' },
-      otherContent: {
-        [jsonLines]: { schema: { type: 'string', description: 'one interaction per line' } },
-      },
+      otherContent: { [jsonLines]: { schema: { type: 'string', description: 'one interaction per line' } } },
     },
   },
-  async handle(call, { pool, cursors }) {
-    const { organisationId } = principalOf(call);
-    const own = pool.for(organisationId);
+  async handle(call, parts) {
+    const [pool, organisationId] = ownOf(call, parts);
     if (wantsLines(call)) {
-      const signed = new ChangeCursors(await cursors.for(organisationId, 'feed'));
-      const cursor = await freshCursor(own, organisationId, signed);
-      return exportOf(interactionLines(own, organisationId, call.query), cursor);
+      const signed = new ChangeCursors(await parts.cursors.for(organisationId, 'feed'));
+      const cursor = await freshCursor(pool, organisationId, signed);
+      return exportOf(interactionLines(pool, organisationId, call.query), cursor);
     }
-    const body = await listPage(own, organisationId, call.query);
+    const body = await listPage(pool, organisationId, call.query);
     return { status: 200, headers: variesByAccept, body };
   },
 };

@@ -7,13 +7,13 @@ import { lakeState } from '../../lake/reading/lake-state.ts';
 import { type Listing, pageAfter, type TableFile } from '../../lake/reading/listing.ts';
 import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
 import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
-import { byteRange } from '../operation/byte-range.ts';
-import { refused } from '../operation/described-answers.ts';
-import { type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
+import { described, onePage, refused } from '../operation/described-answers.ts';
+import { type Call, type Operation, ownOf, type Parts, principalOf } from '../operation/operation.ts';
 
 const tag = 'Lake';
 const permission = 'data:read';
 const parquet = 'application/vnd.apache.parquet';
+const binary = { mediaType: parquet, schema: { type: 'string', format: 'binary' } };
 
 const typesByTable: ReadonlyMap<string, LakeTableType> = new Map(
   lakeTypes.map((type) => [lakeSchema(type).name, type]),
@@ -37,14 +37,11 @@ const get: Operation = {
     'from the database is still being copied, and the tables are incomplete; `off`: the organisation has no lake, and ' +
     '`notice` says what to do. `intake pull` copies the tables to a folder, where DuckDB, pandas and Polars read them.',
   permission,
-  answers: {
-    200: { description: 'The tables.', schema: { $ref: '#/components/schemas/Lake' } },
-    501: notConfigured,
-  },
+  answers: { 200: described('The tables.', 'Lake'), 501: notConfigured },
   async handle(call, parts) {
     const lake = lakeOf(parts);
-    const { organisationId } = principalOf(call);
-    const { state, asOf, versions } = await lakeState(parts.pool.for(organisationId), organisationId);
+    const [pool, organisationId] = ownOf(call, parts);
+    const { state, asOf, versions } = await lakeState(pool, organisationId);
     const tables: object[] = [];
     for (const type of lakeTypes) {
       const listing = state === 'off' ? undefined : await lake.listing(organisationId, type, versions[type]);
@@ -80,7 +77,7 @@ const list: Operation = {
     limit: optional(perPage('files', lakeLimits.filesPerPageMax, lakeLimits.filesPerPageDefault)),
   },
   answers: {
-    200: { description: 'One page.', schema: { $ref: '#/components/schemas/LakeFilePage' } },
+    200: onePage('LakeFilePage'),
     404: refused('There is no such table. Code: `lake_table_not_found`.'),
     409: off,
     410: refused(
@@ -125,16 +122,8 @@ const download: Operation = {
     },
   },
   answers: {
-    200: {
-      description: 'The file, with `ETag` and `Accept-Ranges`.',
-      mediaType: parquet,
-      schema: { type: 'string', format: 'binary' },
-    },
-    206: {
-      description: 'The range, with `Content-Range`.',
-      mediaType: parquet,
-      schema: { type: 'string', format: 'binary' },
-    },
+    200: { description: 'The file, with `ETag` and `Accept-Ranges`.', ...binary },
+    206: { description: 'The range, with `Content-Range`.', ...binary },
     404: refused(
       'There is no such file in the newest version. Codes: `lake_file_not_found`, `lake_table_not_found`.',
     ),
@@ -163,6 +152,28 @@ const download: Operation = {
   },
 };
 
+const oneRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
+
+/**
+ * Several ranges in one request are refused, because the response could be larger than the file. As HTTP requires, units
+ * other than bytes are ignored, and so is a range whose `If-Range` does not match the current ETag.
+ */
+export function byteRange(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  bytes: number,
+  etag: string,
+): { readonly from: number; readonly to: number } | undefined {
+  const { range, 'if-range': ifRange = etag } = headers;
+  if (typeof range !== 'string' || !range.startsWith('bytes=') || ifRange !== etag) return undefined;
+  const [, first = '', last = ''] = oneRange.exec(range) ?? [];
+  const asked =
+    first === ''
+      ? { from: Math.max(0, bytes - Number(last)), to: bytes }
+      : { from: Number(first), to: last === '' ? bytes : Math.min(Number(last) + 1, bytes) };
+  if (asked.from < asked.to) return asked;
+  throw new RequestError('range_not_satisfiable', { headers: { 'content-range': `bytes */${bytes}` } });
+}
+
 function lakeOf({ lake }: Parts): LakeReader {
   if (!lake) throw new RequestError('lake_not_configured');
   return lake;
@@ -175,7 +186,7 @@ async function tableOf(call: Call, parts: Parts) {
   if (type === 'interactions' && !permissions.includes('interactions:read'))
     throw lacksPermission('interactions:read');
   const lake = lakeOf(parts);
-  const { state, versions } = await lakeState(parts.pool.for(organisationId), organisationId);
+  const { state, versions } = await lakeState(...ownOf(call, parts));
   if (state === 'off') throw new RequestError('lake_off');
   return { lake, organisationId, type, versions };
 }

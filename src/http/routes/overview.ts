@@ -1,5 +1,6 @@
 import { overviewOf } from '../../uploads/overview.ts';
-import { type Operation, principalOf } from '../operation/operation.ts';
+import { described } from '../operation/described-answers.ts';
+import { type Operation, ownOf } from '../operation/operation.ts';
 
 export const overviewOperation: Operation = {
   id: 'get-overview',
@@ -12,11 +13,8 @@ export const overviewOperation: Operation = {
     'upload, and how many rejections are open. Interactions are included; their last upload is when the last interaction ' +
     'was received, alone or in a batch. Types that were never uploaded are omitted.',
   permission: 'data:read',
-  answers: {
-    200: { description: 'The types.', schema: { $ref: '#/components/schemas/Overview' } },
-  },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    return { status: 200, body: await overviewOf(pool.for(organisationId), organisationId) };
+  answers: { 200: described('The types.', 'Overview') },
+  async handle(call, parts) {
+    return { status: 200, body: await overviewOf(...ownOf(call, parts)) };
   },
 };

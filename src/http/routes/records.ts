@@ -12,10 +12,16 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import { type Instant, isoOf } from '../../registry/times.ts';
-import { jsonLines } from '../operation/accept.ts';
-import { notFound } from '../operation/described-answers.ts';
-import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
-import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
+import { exportOf, jsonLines, variesByAccept, wantsLines } from '../operation/accept.ts';
+import { described, notFound } from '../operation/described-answers.ts';
+import {
+  type Answer,
+  type Call,
+  type Operation,
+  ownOf,
+  type Parts,
+  principalOf,
+} from '../operation/operation.ts';
 import { pageSchemaName, storedSchemaName } from '../operation/stored-records.ts';
 
 const tag = 'Records';
@@ -38,18 +44,12 @@ function getOperation(type: ResourceType): Operation {
     permission: 'data:read',
     pathParameters: { [idField]: uuid({ description: `the id of the ${singular}` }) },
     answers: {
-      200: {
-        description: 'The record, with null in every field without a value.',
-        schema: { $ref: `#/components/schemas/${storedSchemaName(type)}` },
-      },
+      200: described('The record, with null in every field without a value.', storedSchemaName(type)),
       404: notFound,
     },
-    async handle(call, { pool }) {
+    async handle(call, parts) {
       const id = call.params[idField];
-      const { organisationId } = principalOf(call);
-      const found = isUuid(id)
-        ? await findRecord(pool.for(organisationId), organisationId, type, id)
-        : undefined;
+      const found = isUuid(id) ? await findRecord(...ownOf(call, parts), type, id) : undefined;
       if (!found) throw new RequestError('record_not_found');
       return { status: 200, body: found };
     },
@@ -69,12 +69,9 @@ function listOperation(type: ResourceType): Operation {
     query: filtersOf(type),
     answers: {
       200: {
-        description: 'One page, or every record.',
+        ...described('One page, or every record.', pageSchemaName(type)),
         hasChangesCursor: true,
-        schema: { $ref: `#/components/schemas/${pageSchemaName(type)}` },
-        otherContent: {
-          [jsonLines]: { schema: { type: 'string', description: 'one record per line' } },
-        },
+        otherContent: { [jsonLines]: { schema: { type: 'string', description: 'one record per line' } } },
       },
     },
     handle: (call, parts) => list(type, call, parts),
@@ -91,9 +88,7 @@ function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
       ]),
     ),
     stored_since: dateTime({ description: 'only records created or changed at this time or later' }),
-    include_deleted: flag({
-      description: 'include records marked as deleted; default false',
-    }),
+    include_deleted: flag({ description: 'include records marked as deleted; default false' }),
     cursor: uuid({
       description: 'the `next_cursor` of the previous page, or the id of the last record received',
     }),

@@ -10,8 +10,8 @@ import {
 import type { RejectionFilter } from '../../rejections/rejections.ts';
 import { overallStatus, sumCounts } from '../../uploads/answer/answer.ts';
 import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
-import { onePage } from '../operation/described-answers.ts';
-import { type Call, type Operation, principalOf } from '../operation/operation.ts';
+import { described, onePage } from '../operation/described-answers.ts';
+import { type Call, type Operation, ownOf, principalOf } from '../operation/operation.ts';
 
 const tag = 'Rejections';
 
@@ -34,10 +34,10 @@ const list: Operation = {
   permission: 'data:read',
   query: { ...rejectionFilters, ...rejectionPaging },
   answers: { 200: onePage('RejectionPage') },
-  async handle(call, { pool, longReads }) {
-    const { organisationId } = principalOf(call);
-    const read = () => rejectionPage(pool.for(organisationId), organisationId, call.query);
-    return { status: 200, body: await longReads.take(organisationId, read) };
+  async handle(call, parts) {
+    const [pool, organisationId] = ownOf(call, parts);
+    const read = () => rejectionPage(pool, organisationId, call.query);
+    return { status: 200, body: await parts.longReads.take(organisationId, read) };
   },
 };
 
@@ -51,16 +51,10 @@ const summary: Operation = {
     'Counts rejections by type, code and field, with the first and last time of each and an example.',
   permission: 'data:read',
   query: rejectionFilters,
-  answers: {
-    200: {
-      description: 'The most frequent first.',
-      schema: { $ref: '#/components/schemas/RejectionSummary' },
-    },
-  },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  answers: { 200: described('The most frequent first.', 'RejectionSummary') },
+  async handle(call, parts) {
     const filter = call.query as RejectionFilter;
-    return { status: 200, body: await rejectionSummary(pool.for(organisationId), organisationId, filter) };
+    return { status: 200, body: await rejectionSummary(...ownOf(call, parts), filter) };
   },
 };
 
@@ -163,14 +157,10 @@ const discard: Operation = {
       },
     },
   },
-  async handle(call, { pool }) {
+  async handle(call, parts) {
     refuseBody(call);
-    const { organisationId } = principalOf(call);
-    const { discarded, hasMore } = await discardRejections(
-      pool.for(organisationId),
-      organisationId,
-      call.query as RejectionFilter,
-    );
+    const filter = call.query as RejectionFilter;
+    const { discarded, hasMore } = await discardRejections(...ownOf(call, parts), filter);
     return { status: 200, body: { discarded, has_more: hasMore } };
   },
 };

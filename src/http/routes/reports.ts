@@ -1,6 +1,6 @@
 import { recommendationsReport, reportParameters } from '../../reports/read-report.ts';
-import { refused } from '../operation/described-answers.ts';
-import { type Operation, principalOf } from '../operation/operation.ts';
+import { described, refused } from '../operation/described-answers.ts';
+import { type Operation, ownOf } from '../operation/operation.ts';
 
 const recommendations: Operation = {
   id: 'report-recommendations',
@@ -16,19 +16,16 @@ const recommendations: Operation = {
   permission: 'data:read',
   query: reportParameters,
   answers: {
-    200: {
-      description: 'The report, with one page of its groups.',
-      schema: { $ref: '#/components/schemas/RecommendationsReport' },
-    },
+    200: described('The report, with one page of its groups.', 'RecommendationsReport'),
     409: refused(
       'The report is switched off for the organisation, which is the default; the operator can switch it on.',
     ),
   },
-  async handle(call, { pool, cursors }) {
-    const { organisationId } = principalOf(call);
-    const signer = await cursors.for(organisationId, 'report');
+  async handle(call, parts) {
+    const [pool, organisationId] = ownOf(call, parts);
+    const signer = await parts.cursors.for(organisationId, 'report');
     const body = await call.step('read report', () =>
-      recommendationsReport(pool.for(organisationId), organisationId, call.query, signer),
+      recommendationsReport(pool, organisationId, call.query, signer),
     );
     return { status: 200, body };
   },

@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import { dailyReceipts } from '../../receipts/daily-receipts.ts';
 import { receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
-import { optional, perPage, uuid } from '../../registry/fields.ts';
-import { notFound, onePage } from '../operation/described-answers.ts';
-import { type Operation, principalOf } from '../operation/operation.ts';
+import { countUpTo, optional, uuid } from '../../registry/fields.ts';
+import { described, notFound, onePage } from '../operation/described-answers.ts';
+import { type Operation, ownOf } from '../operation/operation.ts';
 
 const tag = 'Receipts';
 
@@ -20,16 +20,9 @@ const get: Operation = {
   pathParameters: {
     request_id: uuid({ description: 'the `request_id` of the upload, or its `X-Request-Id`' }),
   },
-  answers: {
-    200: { description: 'The receipt.', schema: { $ref: '#/components/schemas/Receipt' } },
-    404: notFound,
-  },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    return {
-      status: 200,
-      body: receiptFor(pool.for(organisationId), organisationId, call.params.request_id ?? ''),
-    };
+  answers: { 200: described('The receipt.', 'Receipt'), 404: notFound },
+  async handle(call, parts) {
+    return { status: 200, body: receiptFor(...ownOf(call, parts), call.params.request_id ?? '') };
   },
 };
 
@@ -44,17 +37,12 @@ const list: Operation = {
   permission: 'data:read',
   query: receiptFilters,
   answers: { 200: onePage('ReceiptPage') },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    return { status: 200, body: await receiptPage(pool.for(organisationId), organisationId, call.query) };
+  async handle(call, parts) {
+    return { status: 200, body: await receiptPage(...ownOf(call, parts), call.query) };
   },
 };
 
-const dayLimits = perPage('days', limits.receiptDaysMax, limits.receiptDaysDefault);
-export const dayCount = optional({
-  ...dayLimits,
-  schema: { ...dayLimits.schema, description: `how many, default ${limits.receiptDaysDefault}` },
-});
+export const dayCount = optional(countUpTo(limits.receiptDaysMax, limits.receiptDaysDefault));
 
 const days: Operation = {
   id: 'count-requests',
@@ -67,16 +55,10 @@ const days: Operation = {
     'their records.',
   permission: 'data:read',
   query: { days: dayCount },
-  answers: {
-    200: { description: 'A row for each day.', schema: { $ref: '#/components/schemas/DaysOfUploads' } },
-  },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  answers: { 200: described('A row for each day.', 'DaysOfUploads') },
+  async handle(call, parts) {
     const { days: count } = call.query as { days?: number };
-    return {
-      status: 200,
-      body: { days: await dailyReceipts(pool.for(organisationId), organisationId, count) },
-    };
+    return { status: 200, body: { days: await dailyReceipts(...ownOf(call, parts), count) } };
   },
 };
 

@@ -7,11 +7,10 @@ import { collectedLines } from '../../../access/read-collected.ts';
 import { cancelAccess, requestAccess } from '../../../access/request-access.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
-import type { Pool } from '../../../postgres/pool.ts';
 import { isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { jsonLines } from '../../operation/accept.ts';
 import { notFound, onePage, refused } from '../../operation/described-answers.ts';
-import { type Operation, principalOf } from '../../operation/operation.ts';
+import { type Call, type Operation, ownOf, type Parts, principalOf } from '../../operation/operation.ts';
 import { peopleFields, peopleSchema, readPeople } from '../../operation/people.ts';
 
 const tag = 'Privacy';
@@ -41,19 +40,15 @@ const request: Operation = {
   async handle(call, { pool, writer }) {
     const { organisationId, keyId } = principalOf(call);
     const asked = { organisationId, keyId, ...readPeople(peopleFields, call.body) };
-    const body = await requestAccess(pool.for(organisationId), asked, writer.suppressions);
-    return { status: 202, body };
+    return { status: 202, body: await requestAccess(pool.for(organisationId), asked, writer.suppressions) };
   },
 };
 
 const pathParameters = { access_request_id: uuid({ description: 'the id of the access request' }) };
 
-async function foundRequest(
-  pool: Pool,
-  organisationId: string,
-  id: string | undefined,
-): Promise<AccessRequest> {
-  const found = isUuid(id) ? await findAccessRequest(pool, organisationId, id) : undefined;
+async function foundRequest(call: Call, parts: Parts): Promise<AccessRequest> {
+  const id = call.params.access_request_id;
+  const found = isUuid(id) ? await findAccessRequest(...ownOf(call, parts), id) : undefined;
   if (!found) throw new RequestError('access_request_not_found');
   return found;
 }
@@ -68,10 +63,8 @@ const get: Operation = {
   permission,
   pathParameters,
   answers: { 200: { description: 'The access request.', schema }, 404: notFound },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    const id = call.params.access_request_id;
-    return { status: 200, body: await foundRequest(pool.for(organisationId), organisationId, id) };
+  async handle(call, parts) {
+    return { status: 200, body: await foundRequest(call, parts) };
   },
 };
 
@@ -88,16 +81,10 @@ const list: Operation = {
     limit: optional(perPage('access requests', limits.erasuresPerPageMax, limits.erasuresPerPageDefault)),
   },
   answers: { 200: onePage('AccessRequestPage') },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  async handle(call, parts) {
     const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
-    const page = await accessRequestPage(
-      pool.for(organisationId),
-      organisationId,
-      cursor as string | undefined,
-      Number(limit),
-    );
-    return { status: 200, body: page };
+    const after = cursor as string | undefined;
+    return { status: 200, body: await accessRequestPage(...ownOf(call, parts), after, Number(limit)) };
   },
 };
 
@@ -120,18 +107,12 @@ const download: Operation = {
     404: notFound,
     409: refused('Records are still being collected. Code: `access_request_not_done`.'),
   },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    const own = pool.for(organisationId);
-    const { access_request_id, state } = await foundRequest(
-      own,
-      organisationId,
-      call.params.access_request_id,
-    );
+  async handle(call, parts) {
+    const { access_request_id, state } = await foundRequest(call, parts);
     if (state === 'expired') throw new RequestError('access_request_expired');
     if (state === 'cancelled') throw new RequestError('access_request_cancelled');
     if (state !== 'done') throw new RequestError('access_request_not_done');
-    const lines = collectedLines(own, organisationId, access_request_id);
+    const lines = collectedLines(...ownOf(call, parts), access_request_id);
     return { status: 200, headers: { 'content-type': jsonLines }, body: lines };
   },
 };
@@ -148,10 +129,9 @@ const cancel: Operation = {
   permission,
   pathParameters,
   answers: { 200: { description: 'The access request.', schema }, 404: notFound },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  async handle(call, parts) {
     const id = call.params.access_request_id;
-    const found = isUuid(id) ? await cancelAccess(pool.for(organisationId), organisationId, id) : undefined;
+    const found = isUuid(id) ? await cancelAccess(...ownOf(call, parts), id) : undefined;
     if (!found) throw new RequestError('access_request_not_found');
     return { status: 200, body: found };
   },

@@ -17,11 +17,10 @@ import { liftSuppression } from '../../../erasure/lift-suppression.ts';
 import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
-import type { Pool } from '../../../postgres/pool.ts';
 import { flag, isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { type BodyField, refuse } from '../../operation/body.ts';
-import { notFound, onePage, refused } from '../../operation/described-answers.ts';
-import { type Operation, principalOf } from '../../operation/operation.ts';
+import { described, notFound, onePage, refused } from '../../operation/described-answers.ts';
+import { type Call, type Operation, ownOf, type Parts, principalOf } from '../../operation/operation.ts';
 import { peopleFields, peopleSchema, readPeople } from '../../operation/people.ts';
 
 const tag = 'Privacy';
@@ -69,10 +68,10 @@ const request: Operation = {
         'are not counted.',
       schema: { $ref: '#/components/schemas/CountedErasure' },
     },
-    202: {
-      description: 'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
-      schema: { $ref: '#/components/schemas/RequestedErasure' },
-    },
+    202: described(
+      'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
+      'RequestedErasure',
+    ),
     409: refused('Too many ids are being erased. Wait for `Retry-After`. Code: `too_many_erasures`.'),
   },
   async handle(call, { pool, writer }) {
@@ -94,8 +93,9 @@ const notFinished = refused(
   'The erasure is not swept yet, or `lake` is still `pending`. Code: `erasure_not_swept`.',
 );
 
-async function foundErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
-  const found = isUuid(id) ? await findErasure(pool, organisationId, id) : undefined;
+async function foundErasure(call: Call, parts: Parts): Promise<Erasure> {
+  const id = call.params.erasure_id;
+  const found = isUuid(id) ? await findErasure(...ownOf(call, parts), id) : undefined;
   if (!found) throw new RequestError('erasure_not_found');
   return found;
 }
@@ -113,10 +113,8 @@ const get: Operation = {
   permission: 'data:erase',
   pathParameters,
   answers: { 200: { description: 'The erasure.', schema }, 404: notFound },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
-    const id = call.params.erasure_id;
-    return { status: 200, body: await foundErasure(pool.for(organisationId), organisationId, id) };
+  async handle(call, parts) {
+    return { status: 200, body: await foundErasure(call, parts) };
   },
 };
 
@@ -134,16 +132,10 @@ const list: Operation = {
     limit: optional(perPage('erasures', limits.erasuresPerPageMax, limits.erasuresPerPageDefault)),
   },
   answers: { 200: onePage('ErasurePage') },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  async handle(call, parts) {
     const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
-    const page = await erasurePage(
-      pool.for(organisationId),
-      organisationId,
-      cursor as string | undefined,
-      Number(limit),
-    );
-    return { status: 200, body: page };
+    const after = cursor as string | undefined;
+    return { status: 200, body: await erasurePage(...ownOf(call, parts), after, Number(limit)) };
   },
 };
 
@@ -171,12 +163,10 @@ const lift: Operation = {
     404: notFound,
     409: notFinished,
   },
-  async handle(call, { pool }) {
-    const { organisationId } = principalOf(call);
+  async handle(call, parts) {
     const id = call.params.erasure_id;
     if (!isUuid(id)) throw new RequestError('erasure_not_found');
-    const lifted = await liftSuppression(pool.for(organisationId), organisationId, id);
-    return { status: 200, body: { lifted } };
+    return { status: 200, body: { lifted: await liftSuppression(...ownOf(call, parts), id) } };
   },
 };
 
@@ -193,8 +183,7 @@ const certificate: Operation = {
   pathParameters,
   answers: {
     200: {
-      description: 'The certificate.',
-      schema: { $ref: '#/components/schemas/ErasureCertificate' },
+      ...described('The certificate.', 'ErasureCertificate'),
       otherContent: { 'text/html': { schema: { type: 'string' } } },
     },
     404: notFound,
@@ -203,12 +192,12 @@ const certificate: Operation = {
       'This process lacks a key that ids of erased people were hashed with. Code: `erasure_key_missing`.',
     ),
   },
-  async handle(call, { pool, config, writer }) {
-    const { organisationId } = principalOf(call);
-    const own = pool.for(organisationId);
-    const found = await foundErasure(own, organisationId, call.params.erasure_id);
+  async handle(call, parts) {
+    const [pool, organisationId] = ownOf(call, parts);
+    const { config, writer } = parts;
+    const found = await foundErasure(call, parts);
     if (found.swept === null) throw new RequestError('erasure_not_swept');
-    await writer.suppressions.requireKeys(own, organisationId);
+    await writer.suppressions.requireKeys(pool, organisationId);
     const [key] = config.erasureKeys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
     const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());

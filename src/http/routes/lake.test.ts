@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { byteRange } from './byte-range.ts';
+import { byteRange } from './lake.ts';
 
 const etag = '"a"';
 const of = (range: string | undefined, more = {}, bytes = 10) => byteRange({ range, ...more }, bytes, etag);
