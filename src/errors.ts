@@ -5,6 +5,9 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 type Row = readonly [status: number, problem: string, remedy: string];
 
+const retryLater =
+  'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time';
+
 /** Clients can see the codes. */
 const onEitherApi = {
   malformed_request: [
@@ -65,11 +68,7 @@ const onEitherApi = {
     'Something went wrong on our side',
     'send the request again, and report its X-Request-Id if it persists',
   ],
-  database_unavailable: [
-    503,
-    'The database cannot be reached at the moment',
-    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
-  ],
+  database_unavailable: [503, 'The database cannot be reached at the moment', retryLater],
   schema_behind: [
     503,
     'The database schema is behind this version',
@@ -85,11 +84,7 @@ const onEitherApi = {
     'Writing has stalled',
     'the operator has to end the session that blocks it, as described in message',
   ],
-  overloaded: [
-    503,
-    'The service is overloaded',
-    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
-  ],
+  overloaded: [503, 'The service is overloaded', retryLater],
   shutting_down: [
     503,
     'This process is stopping',
@@ -234,11 +229,7 @@ const onPublicApi = {
     'This service has no lake',
     'the operator has to set LAKE_URL for intake-server serve, as for intake-server lake',
   ],
-  lake_unavailable: [
-    503,
-    'The files of the lake cannot be read at the moment',
-    'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time',
-  ],
+  lake_unavailable: [503, 'The files of the lake cannot be read at the moment', retryLater],
   outcome_unknown: [
     500,
     'The interaction may or may not have been stored',
@@ -335,7 +326,6 @@ export const requestProblemCodes = [
 ] as const;
 
 interface ErrorBody {
-  /** The name of the HTTP status. */
   readonly error: string;
   readonly code: RequestErrorCode;
   readonly message: string;

@@ -40,8 +40,7 @@ try {
   else await (await load()).run(args);
 } catch (error) {
   console.error(explain(error));
-  // If the login failed on our side, the driver leaves the connection open, and PostgreSQL closes it only after a minute.
-  // Exiting avoids this wait.
+  // After a login that failed on our side, PostgreSQL closes the connection only after a minute. Do not wait for that.
   process.exit(1);
 }
 

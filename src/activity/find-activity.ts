@@ -33,32 +33,7 @@ export async function busiestOrganisations(
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-interface ServiceState {
-  readonly processes: readonly {
-    readonly process_id: string;
-    readonly host: string;
-    readonly version: string;
-    readonly started_at: string;
-    readonly seen_at: string;
-    readonly is_leader: boolean;
-  }[];
-  readonly maintenance: readonly {
-    readonly chore: string;
-    readonly ran_at: string | null;
-    readonly failed_at: string | null;
-  }[];
-  readonly partitions: readonly {
-    readonly table: string;
-    readonly count: number;
-    readonly ends_at: string;
-  }[];
-  /** Null if the database is not a cluster. */
-  readonly nodes:
-    | readonly { readonly name: string; readonly port: number; readonly is_active: boolean }[]
-    | null;
-}
-
-export async function serviceState(pool: Pool): Promise<ServiceState> {
+export async function serviceState(pool: Pool) {
   const { rows: processes } = await pool.query(
     `select process_id, host, version, ${isoTime('started_at')} as started_at, ${isoTime('seen_at')} as seen_at, is_leader
      from processes order by host, started_at, process_id limit ${limits.processesListedMax}`,
@@ -70,7 +45,7 @@ export async function serviceState(pool: Pool): Promise<ServiceState> {
 }
 
 /** A partition covers a range of ids, which start with their creation time, so the end of the last range is a time. */
-async function partitions(pool: Pool): Promise<ServiceState['partitions']> {
+async function partitions(pool: Pool) {
   const { rows } = await pool.query<{ table: string; count: number; last: string }>(
     `select p.relname as table, count(*)::integer as count,
        max(substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([^'']+)''')) as last
@@ -80,7 +55,8 @@ async function partitions(pool: Pool): Promise<ServiceState['partitions']> {
   return rows.map(({ table, count, last }) => ({ table, count, ends_at: timeOfUuidV7(last) }));
 }
 
-async function nodes(pool: Pool): Promise<ServiceState['nodes']> {
+/** Null if the database is not a cluster. */
+async function nodes(pool: Pool) {
   const { rows: clusters } = await pool.query(selectCluster);
   if (clusters.length === 0) return null;
   const { rows } = await pool.query<{ name: string; port: number; is_active: boolean }>(

@@ -25,7 +25,6 @@ export function defaultLimits(config: Config): Readonly<Record<keyof Organisatio
   };
 }
 
-/** The organisation, and possibly the visitor, that a request counts against. */
 export interface Counted {
   readonly organisationId: string;
   /** The client's IP address if the key is a browser key. Each such address has its own limits. */
@@ -93,8 +92,7 @@ export class RequestLimits {
           storeClient: this.#shared.client,
           keyPrefix: `intake:${what}`,
           rejectIfRedisNotReady: true,
-          // Once the quota is exceeded, Redis is not queried again until the window ends. There are too many IP addresses
-          // to do the same for visitors.
+          // Once exceeded, Redis is not queried until the window ends. There are too many visitors for that.
           ...(!isOfVisitors && { inMemoryBlockOnConsumed: window.points + 1 }),
           insuranceLimiter: here,
         })

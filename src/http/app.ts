@@ -52,37 +52,34 @@ declare module 'fastify' {
 interface Api<P> {
   readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
-  readonly hasConsole: boolean;
   readonly parts: P;
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
 /** The caller must start listening, handle signals and close it. */
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
-  return build(parts.config, certificate, {
+  return build(certificate, {
     name: 'public',
     operations: parts.config.console ? [...operations, ...consoleOperations] : operations,
-    hasConsole: parts.config.console,
     parts,
     admit: (request, seen) => admit(request, parts, seen),
   });
 }
 
 export async function buildAdminApp(parts: AdminParts, certificate?: Certificate): Promise<FastifyInstance> {
-  return build(parts.config, certificate, {
+  return build(certificate, {
     name: 'admin',
     operations: parts.config.console ? [...adminOperations, ...operatorSessionOperations] : adminOperations,
-    hasConsole: parts.config.console,
     parts,
     admit: (request) => admitOperator(request, parts),
   });
 }
 
 async function build<P extends BuildParts>(
-  config: Config,
   certificate: Certificate | undefined,
   api: Api<P>,
 ): Promise<FastifyInstance> {
+  const { config } = api.parts;
   const app = createServer(api.name, config, certificate);
   addHooks(app, api);
   app.setErrorHandler(handleError);
@@ -94,11 +91,11 @@ async function build<P extends BuildParts>(
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.name);
-  if (api.hasConsole) addConsole(app, api.name);
+  if (config.console) addConsole(app, api.name);
   const urls = [
     ...api.operations.map(routeOf),
     ...(config.apiReference ? referencePaths : []),
-    ...(api.hasConsole ? consolePaths : []),
+    ...(config.console ? consolePaths : []),
   ];
   refuseOtherMethods(app, urls, api.operations.filter(({ isForBrowsers }) => isForBrowsers).map(routeOf));
   return app;

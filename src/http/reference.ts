@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiName } from '../errors.ts';
-import { keptForGood, revalidated, StaticFile } from './server/static-file.ts';
+import { addRedirect, keptForGood, revalidated, StaticFile } from './server/static-file.ts';
 
 /** Written by `scripts/build-reference.ts`. The relative path is the same from `src/` and from `dist/`. */
 const folder = new URL('../../dist/reference/', import.meta.url);
@@ -17,17 +17,8 @@ const pagePolicy =
 
 export function addReference(app: FastifyInstance, api: ApiName): void {
   // For people who open the bare URL in a browser. The redirect is temporary, so that it can change later.
-  for (const [url, status] of [
-    ['/', 302],
-    ['/docs', 301],
-  ] as const) {
-    app.route({
-      method: ['GET', 'HEAD'],
-      url,
-      handler: async (_request, reply) =>
-        reply.header('cache-control', revalidated).redirect(pagePath, status),
-    });
-  }
+  addRedirect(app, '/', pagePath, 302);
+  addRedirect(app, '/docs', pagePath, 301);
   addFile(app, pagePath, `${api}.html`, {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': pagePolicy,
@@ -43,8 +34,7 @@ function addFile(app: FastifyInstance, url: string, name: string, headers: Recor
     url,
     compress: false,
     async handler(request, reply) {
-      // The page requests the script with its hash. During a rolling upgrade, a page from one version may load the script
-      // from another version. This works, but the script must not be cached.
+      // In a rolling upgrade, a page may load another version's script. This works, but must not be cached.
       const isAskedByHash = request.url.split('?')[1] === file.hash;
       return file.send(request, reply, isAskedByHash ? keptForGood : revalidated);
     },

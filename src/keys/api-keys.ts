@@ -77,7 +77,6 @@ export async function changedApiKeys(pool: Pool, since: string | null): Promise<
   };
 }
 
-/** Returns how many active keys expire soon and have no active successor, over all organisations. */
 export async function countExpiringKeys(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ keys: number }>('select keys from keys_expiring');
   return rows[0]?.keys ?? 0;
@@ -123,7 +122,6 @@ export interface ListedKey {
   readonly organisation: string;
   readonly permissions: readonly string[];
   readonly browser: boolean;
-  /** A browser key's origins. Empty for a regular key. */
   readonly origins: readonly string[];
   /** Whether the key belongs to a link to the console, so that nobody can send it. */
   readonly link: boolean;
@@ -136,7 +134,6 @@ export interface ListedKey {
   readonly successor_of: string | null;
 }
 
-/** Wraps a query on `api_keys` so that it returns keys as the operator sees them. */
 const listed = (keys: string) => `
   select k.key_id, o.slug as organisation, k.permissions, k.browser_origins is not null as browser,
     coalesce(k.browser_origins, '{}') as origins, k.key_sha256 = decode(repeat('00', 32), 'hex') as link, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
@@ -170,8 +167,7 @@ export async function listApiKeys(
   count: number,
 ): Promise<ListedKey[]> {
   const values: (string | Date)[] = [];
-  // The query contains only the conditions in use. If every condition were present and nullable, PostgreSQL would read
-  // all keys for every page.
+  // If unused conditions were present and nullable, PostgreSQL would read all keys for every page.
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
   if (after !== null) {

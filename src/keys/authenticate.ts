@@ -7,11 +7,10 @@ import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKey, KnownKeys } from './known-keys.ts';
 
-/** It is derived only from the key, never from anything else in the request. */
+/** Derived only from the key, never from anything else in the request. */
 export interface Principal extends Counted {
   readonly keyId: string;
   readonly permissions: readonly string[];
-  /** Null for a regular key. */
   readonly browserOrigins: readonly string[] | null;
   /** Undefined unless the organisation has used most of a quota. */
   readonly quota: Quota | undefined;

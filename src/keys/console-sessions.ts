@@ -22,10 +22,7 @@ export function hashConsoleToken(token: string): Buffer {
 /** A token has 256 bits. Text of any other form does not have to be looked up. */
 export const isConsoleToken = (text: string) => /^[\w-]{43}$/.test(text);
 
-/**
- * Sessions are looked up for each request and never cached, so signing out takes effect in every process immediately. A
- * session's key is cached like any other key, so revoking it ends its sessions within seconds.
- */
+/** Sessions are never cached, so signing out takes effect at once. Their keys are, so revoking one takes seconds. */
 export class ConsoleSessions {
   readonly #pool: Pool;
 

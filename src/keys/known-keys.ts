@@ -11,7 +11,6 @@ export interface KnownKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
-  /** Null for a regular key. */
   readonly browserOrigins: readonly string[] | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
@@ -78,8 +77,7 @@ export class KnownKeys {
   find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() >= entry.untilMs) return this.#lookUp(keyId, mayLookUp);
-    // Share any caller's pending lookup, unless it was refused because of too many failures. That limit may not apply
-    // to this caller.
+    // Share a pending lookup, unless it was refused for too many failures: that limit may not apply to this caller.
     if (entry.isPending) {
       return entry.found.catch(async (error: unknown) => {
         if (!(error instanceof RequestError) || error.code !== 'too_many_failed_keys') throw error;
@@ -208,31 +206,21 @@ function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, stri
 }
 
 function knownKey(stored: StoredKey): KnownKey {
-  const {
-    organisation_id,
-    key_sha256,
-    permissions,
-    browser_origins,
-    suspended,
-    deleted,
-    revoked,
-    ends_in_ms,
-    records_stored_max,
-    bytes_stored_max,
-    records_stored,
-    bytes_stored,
-    ...rest
-  } = stored;
-  const endsMs = revoked ? 0 : performance.now() + (ends_in_ms ?? Number.POSITIVE_INFINITY);
+  const { permissions, suspended, deleted, revoked, ends_in_ms } = stored;
   return {
-    organisationId: organisation_id,
-    keySha256: key_sha256,
+    organisationId: stored.organisation_id,
+    keySha256: stored.key_sha256,
     permissions,
-    browserOrigins: browser_origins,
+    browserOrigins: stored.browser_origins,
     suspended,
     deleted,
-    endsMs,
-    limits: rest,
-    quota: quotaOf({ records_stored_max, bytes_stored_max, records_stored, bytes_stored }),
+    endsMs: revoked ? 0 : performance.now() + (ends_in_ms ?? Number.POSITIVE_INFINITY),
+    limits: {
+      requests_per_second_max: stored.requests_per_second_max,
+      interactions_per_second_max: stored.interactions_per_second_max,
+      records_per_second_max: stored.records_per_second_max,
+      bytes_in_flight_max: stored.bytes_in_flight_max,
+    },
+    quota: quotaOf(stored),
   };
 }

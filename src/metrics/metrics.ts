@@ -9,7 +9,6 @@ import {
 import { type DescribedMetric, described } from './metric-definitions.ts';
 import { statementLabel } from './statement-label.ts';
 
-/** The values that are read at each scrape. */
 export interface Sources {
   readonly pools: Readonly<Record<string, PoolState>>;
   /** The number of requests in the fair queue in front of the pool. */
@@ -61,7 +60,6 @@ export interface Counted {
   readonly keysExpiring?: number;
   readonly logBackupAgeSeconds?: number;
   readonly work?: Readonly<Record<string, WaitingWork>>;
-  /** How many organisations have used most of a quota, and how many have used all of it. */
   readonly quotas?: { readonly near: number; readonly full: number };
 }
 

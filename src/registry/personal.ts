@@ -25,17 +25,13 @@ export function personId(options: Description & { codePointsMax: number }) {
   } satisfies Field;
 }
 
-export function identifies<F extends Field>(field: F): F & { readonly personal: 'identifies' } {
-  return { ...field, personal: 'identifies' };
+function declaring<P extends Personal>(personal: P) {
+  return <F extends Field>(field: F): F & { readonly personal: P } => ({ ...field, personal });
 }
 
-export function identifiesAlone<F extends Field>(field: F): F & { readonly personal: 'identifies alone' } {
-  return { ...field, personal: 'identifies alone' };
-}
-
-export function describes<F extends Field>(field: F): F & { readonly personal: 'describes' } {
-  return { ...field, personal: 'describes' };
-}
+export const identifies = declaring('identifies');
+export const identifiesAlone = declaring('identifies alone');
+export const describes = declaring('describes');
 
 /** These fields may stay unchanged when a person is erased. */
 export function impersonal<F extends Readonly<Record<string, Field>>>(

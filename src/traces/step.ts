@@ -3,7 +3,6 @@
 /** A span's attributes, which are numbers and ids that also occur in the log. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** Runs part of a request's work as its own span. */
 export type Step = <T>(name: string, work: () => Promise<T>, attributes?: Attributes) => Promise<T>;
 
 /** Runs the work without a span. Used when tracing is off. */

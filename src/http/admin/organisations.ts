@@ -170,7 +170,6 @@ const changeFields = {
   rejections_kept_days: orNull(wholeNumber(keptDaysRange)),
 };
 
-/** Throws if an organisation would keep receipts or rejections for longer than the service keeps them. */
 function refuseLonger(wanted: OrganisationChange, serviceDays: number): void {
   const problems = keptTypes.flatMap((type) => {
     const field = `${type}_kept_days` as const;

@@ -11,7 +11,6 @@ export interface AdminParts {
   readonly pool: Pool;
   /** Uses the service's database login, because the admin API's login may not read the key that signs cursors. */
   readonly cursors: SignedCursors;
-  /** Used to read one organisation's data. */
   readonly shared: SharedPool;
   readonly bytesInFlight: BytesInFlight;
   readonly readiness: Readiness;

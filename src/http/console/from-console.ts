@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { type ApiName, RequestError } from '../../errors.ts';
 
-/** The console calls the API's operations below this path. */
 const apiPath = '/console/api';
 
 const operationPaths: Readonly<Record<ApiName, RegExp>> = {
@@ -17,10 +16,7 @@ const signedInAs = /^\/as\/([\w-]{1,64})(?=\/)/;
 
 const fromConsole = new WeakMap<IncomingMessage, string | undefined>();
 
-/**
- * Returns the URL of the operation that a console request calls. The console uses the API's operations under a different
- * path and with a cookie instead of a key. Browsers also send the cookie to the API itself, which ignores it.
- */
+/** The console uses the API's operations below another path, and with a cookie, which the API itself ignores. */
 export function withoutConsole(api: ApiName, request: IncomingMessage, url: string): string {
   if (!url.startsWith(`${apiPath}/`)) return url;
   const called = url.slice(apiPath.length);

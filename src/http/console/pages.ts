@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { type ApiName, RequestError } from '../../errors.ts';
-import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
+import { addRedirect, keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
 
 /** The build of `console/` writes this folder. The relative path is the same from `src/` and from `dist/`. */
 const folder = new URL('../../../dist/console/', import.meta.url);
@@ -34,11 +34,7 @@ export function addConsole(app: FastifyInstance, api: ApiName): void {
     'x-frame-options': 'DENY',
   });
   const assets = new Map(assetNames().map((name) => [name, assetOf(name)]));
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/console',
-    handler: async (_request, reply) => reply.header('cache-control', revalidated).redirect('/console/', 301),
-  });
+  addRedirect(app, '/console', '/console/', 301);
   app.route({
     method: ['GET', 'HEAD'],
     url: '/console/',

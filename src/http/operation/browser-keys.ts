@@ -58,7 +58,7 @@ export interface Accepted {
   readonly warnings: readonly Warning[];
 }
 
-/** It is the same for an interaction that was stored and one that was kept as a rejection: it reveals no references. */
+/** Reveals nothing about references: an interaction that is stored and one that is kept as a rejection get the same. */
 export function acceptedAnswer({ received, errors, warnings }: Accepted): Answer {
   const accepted = received - new Set(errors.map(({ index }) => index)).size;
   return { status: accepted > 0 ? 202 : 400, body: { received, accepted, errors, warnings } };

@@ -26,7 +26,6 @@ import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 import type { UploadChecker } from '../../uploads/read/upload-checker.ts';
 import type { Query } from './query.ts';
 
-/** Created once by the command that starts the service. */
 export interface Parts {
   readonly config: Config;
   readonly pool: SharedPool;
@@ -51,7 +50,6 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-/** A request that has passed the gate. */
 export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */

@@ -61,8 +61,7 @@ export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteraction
     if (!line) return;
     line.status = reply.statusCode;
     line.duration_ms = Math.round(reply.elapsedTime);
-    // Logging a line takes a tenth of the CPU time that an interaction takes, and there is nothing to report about an
-    // interaction that was recorded normally.
+    // Logging takes a tenth of the CPU time of an interaction, and there is nothing to report about a normal one.
     const isUsual =
       line.operation_id === 'record-interaction' &&
       line.status < 400 &&

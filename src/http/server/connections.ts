@@ -9,10 +9,7 @@ interface Open {
   idleSinceMs: number;
 }
 
-/**
- * Node counts a connection as idle only after its first response, so without this class a connection that never sends
- * anything would delay shutdown.
- */
+/** Node counts a connection as idle only after its first response, so a silent one would delay shutdown. */
 export class Connections {
   readonly #open = new Map<Socket, Open>();
   /** The accepted TCP sockets below the TLS sockets. Empty without TLS. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../../limits.ts';
 import { type ContentEncoding, preferredEncoding } from '../operation/accept.ts';
 
@@ -9,10 +9,7 @@ import { type ContentEncoding, preferredEncoding } from '../operation/accept.ts'
 export const revalidated = 'no-cache';
 export const keptForGood = 'public, max-age=31536000, immutable';
 
-/**
- * Requested without a key, so requests must be cheap: each encoding is read once, and sent to every client from the same
- * memory, however slowly the clients read.
- */
+/** Needs no key, so it must be cheap: each encoding is read once, and sent from the same memory to every client. */
 export class StaticFile {
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
@@ -46,6 +43,12 @@ export class StaticFile {
 }
 
 type EncodedFile = Readonly<Record<ContentEncoding, { readonly bytes: Buffer; readonly hash: string }>>;
+
+export function addRedirect(app: FastifyInstance, url: string, to: string, status: 301 | 302): void {
+  const handler = async (_request: FastifyRequest, reply: FastifyReply) =>
+    reply.header('cache-control', revalidated).redirect(to, status);
+  app.route({ method: ['GET', 'HEAD'], url, handler });
+}
 
 /** For the reference page's script this takes 20 ms, once per process. */
 function readFile(url: URL): EncodedFile {
