@@ -29,7 +29,7 @@ interface ReadObject {
 /** Stands for any array or object. No field accepts arrays or objects, so they are not parsed. */
 export const nested = Object.freeze({});
 
-/** Linear in time and bounded in memory: JSON.parse creates 11 million objects (1.3 GB) from 32 MB of `{},{},…`. */
+/** Its memory is bounded, while JSON.parse creates 11 million objects (1.3 GB) from 32 MB of `{},{},…`. */
 export class ObjectReader {
   readonly #positions: ReadonlyMap<string, number>;
 
