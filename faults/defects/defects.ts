@@ -115,7 +115,7 @@ export const defects: readonly Defect[] = [
     breaks: /^I12: .* twice$/,
     edits: [
       {
-        file: 'lake/lake-table.js',
+        file: 'lake/interaction-table.js',
         text: '        for (const day of days) {\n            const written',
         by: '        for (const day of days.flatMap((one) => [one, one])) {\n            const written',
       },

@@ -12,10 +12,10 @@ import { newestUnsettled, settleUpTo } from '../rejections/unsettled-batches.ts'
 import { openIdsAmong } from '../suppression/hidden-ids.ts';
 import type { KeyTable } from '../suppression/idempotency-keys.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
-import type { Collection } from './collection.ts';
 import { isUncollected } from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
 import {
+  type Collection,
   collectAnswers,
   collectKeys,
   collectRejections,
@@ -25,7 +25,7 @@ import {
 import { addIds, countKept } from './request-access.ts';
 import { storeCollected } from './store-collected.ts';
 
-/** The steps of a collection, in this order. Requests join it only in its first step. */
+/** In this order. Requests join a collection only in its first step. */
 type CollectStep =
   | 'start'
   | 'expand'
@@ -43,9 +43,9 @@ interface Result {
 }
 
 /**
- * Collects the records of all open access requests of an organisation. Records are read in the transaction that stores
- * them. An erasure that starts in the meantime waits for the transaction and then deletes the collected records. The
- * transaction sees every erasure that committed before it started.
+ * Records are read in the transaction that stores them. An erasure that starts in the meantime waits for the
+ * transaction and then deletes the collected records. The transaction sees every erasure that committed before it
+ * started.
  */
 export function collectRecords(suppressions: Suppressions): JobKind {
   const collectionOf = (client: Client, { organisationId }: Place): Collection => ({
@@ -106,8 +106,8 @@ async function findRequests(pool: Pool): Promise<string[]> {
 }
 
 /**
- * Starts the oldest requests. If the organisation already stores too many collected records, or its quota is used up, none
- * is started until there is room again, because the number of records that a request will collect is not known in advance.
+ * If the organisation already stores too many collected records, or its quota is used up, no request is started until
+ * there is room again, because the number of records that a request will collect is not known in advance.
  */
 async function start(client: Client, { organisationId }: Place): Promise<Result> {
   const { rows: running } = await client.query(
@@ -131,7 +131,7 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
   return { next: rowCount === 0 ? 'ended' : { step: 'expand' } };
 }
 
-/** Returns whether a quota was used up when it was last measured. */
+/** As last measured. */
 async function isQuotaUsedUp(client: Client, organisationId: string): Promise<boolean> {
   const { rows: measured } = await client.query<OrganisationQuota & QuotaUsage>(
     `select o.records_stored_max::float8 as records_stored_max, o.bytes_stored_max::float8 as bytes_stored_max,
@@ -142,7 +142,7 @@ async function isQuotaUsedUp(client: Client, organisationId: string): Promise<bo
   return measured.some((own) => quotaOf(own)?.exceeded !== undefined);
 }
 
-/** Adds the other ids of these people, like an erasure does. */
+/** Adds people's other ids, like an erasure does. */
 async function expand(
   client: Client,
   { organisationId, position }: Place,
@@ -202,7 +202,7 @@ async function keys(client: Client, { position }: Place, collection: Collection)
   };
 }
 
-/** Deletes the ids, which are no longer needed, and marks the requests as done. */
+/** The ids are no longer needed. */
 async function end(client: Client, { organisationId }: Place): Promise<Result> {
   await client.query(
     `delete from access_request_ids i using access_requests r

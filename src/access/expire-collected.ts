@@ -9,7 +9,7 @@ const isOver = (parameter: string) => `state = 'done' and (done_at < ${parameter
 const keptSince = async (client: Pick<Pool, 'query'>) =>
   new Date((await databaseTime(client)).getTime() - accessLimits.recordsKeptMs);
 
-/** Deletes the collected records of requests that are over. The requests and their counts are kept. */
+/** The requests and their counts are kept. */
 export const expireCollected: JobKind = jobKind<'delete'>({
   name: 'expired access requests',
   first: 'delete',

@@ -3,24 +3,22 @@ import type { Pool } from '../postgres/pool.ts';
 import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { accessLimits } from './limits.ts';
 
-export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
+type AccessRequestState = 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
 
-/** Returns an SQL condition that is true for the stored states of requests that are not collected yet. */
+/** For stored states, which differ from the states that the API returns. */
 export const isUncollected = (state: string) => `${state} in ('requested', 'collecting')`;
 
-/** An access request as the API returns it. */
 export interface AccessRequest {
   readonly access_request_id: string;
   readonly state: AccessRequestState;
   readonly requested: string;
   readonly key_id: string;
-  /** The number of ids in the request. */
   readonly people: number;
-  /** The number of collected records by type. */
+  /** Numbers of collected records by type. */
   readonly records: Readonly<Record<string, number>>;
   readonly started: string | null;
   readonly done: string | null;
-  /** The time after which the request's records can no longer be downloaded. */
+  /** The records can be downloaded until then. */
   readonly expires: string | null;
 }
 
@@ -33,8 +31,7 @@ export const accessRequestColumns = `access_request_id,
   ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled`;
 
 /**
- * Converts a stored request into the form that the API returns. Whether a request has expired depends only on the time,
- * not on whether maintenance has already deleted its records.
+ * Whether a request has expired depends only on the time, not on whether maintenance has already deleted its records.
  */
 export function shownAccessRequest({
   access_request_id,
@@ -72,7 +69,6 @@ export interface AccessRequestPage {
   readonly next_cursor: string | null;
 }
 
-/** Returns a page of access requests, newest first. */
 export async function accessRequestPage(
   pool: Pool,
   organisationId: string,

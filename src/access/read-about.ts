@@ -2,7 +2,7 @@ import { interactionAnswer } from '../interactions/answer.ts';
 import { readInteractions } from '../interactions/interaction-rows.ts';
 import { limits } from '../limits.ts';
 import { type InteractionsPlace, nextInteractions, nextRows } from '../people/find-rows.ts';
-import { type Wanted, wantedAmong } from '../people/people.ts';
+import { type Search, type Wanted, wantedAmong } from '../people/people.ts';
 import type { PersonalTable } from '../people/personal-tables.ts';
 import { readAnswerTexts, readKeys, readRejectionTexts } from '../people/read-texts.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
@@ -16,17 +16,19 @@ import { rejectionAsJson } from '../rejections/find-rejections.ts';
 import { readRejections } from '../rejections/rejections.ts';
 import type { KeyTable } from '../suppression/idempotency-keys.ts';
 import { idsInFailed, objectIn, uuidsIn, withoutErased } from '../suppression/ids-in-text.ts';
-import type { Collection } from './collection.ts';
 import { accessLimits } from './limits.ts';
 
-/** A stored record about people. */
+/** Whom a step looks for, and whom it has to leave out. */
+export interface Collection extends Search {
+  /** People who are being erased or were erased. Records that contain their ids are not collected. */
+  readonly hiddenAmong: (ids: Iterable<string>) => Promise<ReadonlySet<string>>;
+}
+
 export interface CollectedRecord {
   readonly id: string;
-  /** The record as JSON. */
   readonly record: string;
   /** All people's ids in the record. */
   readonly people: readonly string[];
-  /** The access requests that the record belongs to. */
   readonly requests: readonly string[];
 }
 
@@ -49,8 +51,8 @@ interface Read {
 }
 
 /**
- * Collects people's next rows of a table. `seen` contains the users of these people's interactions. Others may use the same
- * device, so a user is not collected, and the organisation decides whether it is the same person.
+ * `seen` contains the users of people's interactions. Others may use the same device, so a user is not collected, and
+ * the organisation decides whether it is the same person.
  */
 export async function collectRows(
   client: Client,
@@ -150,7 +152,7 @@ export async function collectRejections(
   };
 }
 
-/** Returns the people that a failed record belongs to, or all people in it if that cannot be decided. */
+/** Returns all people in the failed record if it cannot be decided to whom it belongs. */
 function ownersOf(
   { type, record }: { readonly type: UploadType; readonly record: string | null },
   people: readonly string[],
@@ -163,7 +165,7 @@ function ownersOf(
   return named.length > 0 ? named : people;
 }
 
-/** Collects the parts of stored upload responses that are about these people. */
+/** Collects only the parts of stored upload responses that are about these people. */
 export async function collectAnswers(
   client: Client,
   collection: Collection,
@@ -198,7 +200,6 @@ export async function collectAnswers(
   };
 }
 
-/** Collects Idempotency-Keys that contain one of the ids. */
 export async function collectKeys(
   client: Client,
   collection: Collection,
@@ -223,8 +224,8 @@ export async function collectKeys(
 }
 
 /**
- * Adds to each user that was seen together with a person with how many other students that user was seen, on days that are
- * over. Returns where the next step continues, or null at the end.
+ * For each user that was seen together with a person, counts the other students that the user was seen with, on days
+ * that are over. Returns where the next step continues, or null at the end.
  */
 export async function countOtherStudents(
   client: Client,

@@ -9,7 +9,7 @@ const fields = personalFields('interactions');
 const fieldOf = (field: string) => `(r.record::json->>'${field}')`;
 const isErased = (field: string) => isErasedIn('interactions', field, fieldOf(field));
 
-/** Whether the collected interaction belongs to somebody else and only mentions a person who is being erased. */
+/** The interaction belongs to somebody else and only mentions a person who is being erased. */
 const isMentioned = `(r.is_hidden and r.type = 'interactions' and ${mentions(fields, isErased, fieldOf)})`;
 const withoutMentioned = `(r.record::jsonb || '${JSON.stringify(Object.fromEntries(fields.alone.map((field) => [field, null])))}')::text`;
 
@@ -20,9 +20,8 @@ interface Collected {
 }
 
 /**
- * Streams the collected records, one per line. It runs one query at a time and holds no connection between queries,
- * however slowly the client reads. It skips records of people whose erasure has started in the
- * meantime, and their ids in interactions of others.
+ * Runs one query at a time and holds no connection between queries, however slowly the client reads. Skips records of
+ * people whose erasure has started in the meantime, and their ids in interactions of others.
  */
 export async function* collectedLines(
   pool: Pool,

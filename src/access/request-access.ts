@@ -13,14 +13,14 @@ import {
 } from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
 
-export interface AccessAsked {
+interface AccessAsked {
   readonly organisationId: string;
   readonly keyId: string;
   readonly customerIds: readonly string[];
   readonly userIds: readonly string[];
 }
 
-/** Creates an access request and returns it. Maintenance collects the records later. */
+/** Maintenance collects the records later. */
 export function requestAccess(
   pool: Pool,
   asked: AccessAsked,
@@ -59,9 +59,9 @@ export function requestAccess(
 }
 
 /**
- * Cancels an access request, whether its records are being collected or can already be downloaded. Maintenance deletes the
- * collected records. A part that is being collected ends first, because it holds the lock on the request. Returns the
- * request, unchanged if it has expired or was cancelled before, or undefined if there is no such request.
+ * The records may still be being collected, or already be available for download. Maintenance deletes them. A part that
+ * is being collected ends first, because it holds the lock on the request. Returns the request, unchanged if it has
+ * expired or was cancelled before, or undefined if there is no such request.
  */
 export function cancelAccess(
   pool: Pool,
@@ -91,10 +91,7 @@ export function cancelAccess(
   );
 }
 
-/**
- * Throws if the organisation has too many access requests. Locks the organisation's row first, so that concurrent calls
- * cannot exceed the limit together.
- */
+/** Locks the organisation's row first, so that concurrent calls cannot exceed the limit together. */
 async function refuseTooMany(client: Client, organisationId: string): Promise<void> {
   await queryRows(
     client,
@@ -111,7 +108,7 @@ async function refuseTooMany(client: Client, organisationId: string): Promise<vo
     throw new RequestError('too_many_access_requests');
 }
 
-/** Counts an organisation's unfinished requests, its unexpired requests, and the records collected for them. */
+/** Counts unfinished requests, unexpired requests, and the records collected for them. */
 export async function countKept(
   client: Pick<Client, 'query'>,
   organisationId: string,
@@ -127,10 +124,10 @@ export async function countKept(
 }
 
 /**
- * Returns the ids without those of erased people, which must not be stored anywhere. An erasure that commits during this
- * transaction waits for the transaction to end and then deletes its people's ids.
+ * Ids of erased people must not be stored anywhere. An erasure that commits during this transaction waits for the
+ * transaction to end and then deletes its people's ids.
  */
-export async function withoutErased(
+async function withoutErased(
   client: Client,
   organisationId: string,
   ids: ReadonlySet<string>,
@@ -140,7 +137,6 @@ export async function withoutErased(
   return [...ids].filter((id) => !erased.has(id));
 }
 
-/** Stores the ids to look for. */
 export async function addIds(
   client: Client,
   organisationId: string,

@@ -1,11 +1,10 @@
 import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRow, queryRows } from '../postgres/transactions.ts';
-import type { Collection } from './collection.ts';
-import type { CollectedRecord } from './read-about.ts';
+import type { CollectedRecord, Collection } from './read-about.ts';
 
 /**
- * Stores records for the access requests that they belong to, except those of people who are or were erased. The requests are
- * locked first, so that one that is cancelled meanwhile gets no records after maintenance has deleted them.
+ * Leaves out records of people who are or were erased. The requests are locked first, so that one that is cancelled
+ * meanwhile gets no records after maintenance has deleted them.
  */
 export async function storeCollected(
   client: Client,
@@ -54,8 +53,7 @@ export async function storeCollected(
 }
 
 /**
- * Restarts the step unless all of these records are stored. An earlier step may have stored some of them, because the same
- * Idempotency-Key can occur in several tables.
+ * An earlier step may have stored some of the records, because the same Idempotency-Key can occur in several tables.
  */
 async function beginAgainUnlessStored(
   client: Client,

@@ -3,7 +3,7 @@
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { optionalForm } from '../registry/fields.ts';
 
-/** The position from which a reader continues: at this change, after the first `offset` of its ids. */
+/** A reader continues at this change, after the first `offset` of its ids. */
 export interface Position {
   readonly number: number;
   readonly offset: number;
@@ -22,24 +22,22 @@ export interface Epoch {
 /** The epoch of number 0, and of numbers assigned before epochs were recorded. */
 const noEpoch = '00000000';
 
-/** Returns the epoch in which a change got its number. */
 export function epochOf(epochs: readonly Epoch[], number: number): string {
   return epochs.findLast(({ first }) => first <= number)?.id ?? noEpoch;
 }
 
-/** Returns the position before this change, with everything earlier already read. */
+/** Everything before the change has already been read. */
 export function startOf(number: number, epochs: readonly Epoch[]): Position {
   return { number, offset: 0, size: 0, epoch: epochOf(epochs, number - 1) };
 }
 
-/** Returns the position after this change. */
 export function afterChange({ number, epoch }: Pick<Position, 'number' | 'epoch'>): Position {
   return { number: number + 1, offset: 0, size: 0, epoch };
 }
 
 /**
- * Returns whether this log contains the changes that were read up to a position. If it does not, a server was lost
- * before its standby had received them, and the standby has assigned their numbers to other changes.
+ * If a log does not contain the changes that were read up to a position, a server was lost before its standby had
+ * received them, and the standby has assigned their numbers to other changes.
  */
 export function isOfLog({ number, offset, epoch }: Position, epochs: readonly Epoch[]): boolean {
   return epoch === epochOf(epochs, offset > 0 ? number : number - 1);
@@ -55,7 +53,6 @@ export function isSame(one: Position, other: Position): boolean {
 
 const form = /^(\d{1,15})-(\d{1,6})-(\d{1,6})-([0-9a-f]{8})-([\w-]{22})$/;
 
-/** Reads and writes one organisation's cursors. */
 export class ChangeCursors {
   readonly #signer: CursorSigner;
 
@@ -68,15 +65,15 @@ export class ChangeCursors {
   }
 
   /**
-   * Returns a function that writes a cursor after any number of a change's ids. All of these cursors share one
-   * signature, because it covers the change's size but not the offset.
+   * The function writes a cursor after any number of a change's ids. All of these cursors share one signature, because
+   * it covers the change's size but not the offset.
    */
   within({ number, size, epoch }: Pick<Position, 'number' | 'size' | 'epoch'>): (offset: number) => string {
     const signature = this.#signer.sign(`${number}-${size}-${epoch}`);
     return (offset) => `${number}-${offset}-${size}-${epoch}-${signature}`;
   }
 
-  /** Parses a cursor. Returns undefined if this database did not sign it for this organisation. */
+  /** Returns undefined if this database did not sign the cursor for this organisation. */
   read(cursor: string): Position | undefined {
     const [, number = '', offset = '', size = '', epoch = '', signature = ''] = form.exec(cursor) ?? [];
     if (!this.#signer.isSigned(`${number}-${size}-${epoch}`, signature)) return undefined;

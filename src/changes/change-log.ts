@@ -15,12 +15,10 @@ import {
 } from '../postgres/transactions.ts';
 import { type ChangeCursors, type Epoch, startOf } from './change-cursor.ts';
 
-/** The extent of an organisation's change log. */
 export interface LogState {
   readonly last: number;
   /** Changes up to this number may already have been dropped. */
   readonly forgotten: number;
-  /** Whether some changes have no number yet. */
   readonly hasUnnumbered: boolean;
   readonly epochs: readonly Epoch[];
 }
@@ -30,8 +28,8 @@ export interface LogState {
 // partitions, but a process whose clock is wrong writes to them, and what is left out would stop the feed.
 
 /**
- * Returns the states of several logs with one query. If all of them are on one cluster node, the ids are repeated in
- * the subquery. Without that, the subquery would query every node, and fail if one of them is unavailable.
+ * One query for several logs. If all of them are on one cluster node, the ids are repeated in the subquery. Without
+ * that, the subquery would query every node, and fail if one of them is unavailable.
  */
 export async function statesOf(
   pool: Pool,
@@ -83,11 +81,10 @@ export async function stateOf(pool: Pool, organisationId: string): Promise<LogSt
 }
 
 /**
- * Assigns numbers to committed changes that have no number yet, up to a limit. Returns how many it numbered, and the
- * last number afterwards. It locks the organisation's counter until the numbers are committed, and selects the changes
- * in a statement that starts after the lock is acquired. Numbers therefore become visible in order: a reader that has
- * seen a number never finds a smaller one later. A change that commits in the meantime is numbered by the next call.
- * Uploads never wait for the lock.
+ * Assigns numbers up to a limit, and returns how many it assigned and the last one. It locks the organisation's counter
+ * until the numbers are committed, and selects the changes in a statement that starts after the lock is acquired.
+ * Numbers therefore become visible in order: a reader that has seen a number never finds a smaller one later. A change
+ * that commits in the meantime is numbered by the next call. Uploads never wait for the lock.
  */
 export function numberChanges(
   pool: Pool,
@@ -127,10 +124,10 @@ interface Counter {
 }
 
 /**
- * Starts a new epoch. After a failover, the standby may lack the last numbers and assign them again. New numbers
- * therefore belong to a new epoch whenever the server's start time has changed. This makes it possible to detect
- * readers that have read other changes under the same numbers. The start time also changes after a restore and, in a
- * cluster, after a shard move. Epochs whose changes have all been dropped are removed.
+ * After a failover, the standby may lack the last numbers and assign them again. New numbers therefore belong to a new
+ * epoch whenever the server's start time has changed. This makes it possible to detect readers that have read other
+ * changes under the same numbers. The start time also changes after a restore and, in a cluster, after a shard move.
+ * Epochs whose changes have all been dropped are removed.
  */
 async function beginEpoch(client: Client, organisationId: string, counter: Counter): Promise<void> {
   const { epochs, last_number, forgotten_number, server_now } = counter;
@@ -144,7 +141,7 @@ async function beginEpoch(client: Client, organisationId: string, counter: Count
   await queryRows(client, note, 1);
 }
 
-/** Sends both statements together. PostgreSQL starts the second one when the first has acquired the lock. */
+/** Both statements are sent together. PostgreSQL starts the second one when the first has acquired the lock. */
 async function lockAndSelect(
   client: Client,
   organisationId: string,
@@ -184,7 +181,7 @@ async function lockAndSelect(
   return { counter: locked, ids: unnumbered.rows.map(({ change_id }) => change_id) };
 }
 
-/** Returns a cursor that points after everything committed so far. */
+/** The cursor points after everything committed so far. */
 export async function freshCursor(
   pool: Pool,
   organisationId: string,
@@ -194,7 +191,7 @@ export async function freshCursor(
   return cursors.write(startOf(last + 1, epochs));
 }
 
-/** Assigns numbers to all changes committed so far, and returns the state afterwards. */
+/** Returns the state after the last number was assigned. */
 export async function numberAllChanges(pool: Pool, organisationId: string): Promise<LogState> {
   for (;;) {
     const state = await retryConflicts(() => stateOf(pool, organisationId));

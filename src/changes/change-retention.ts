@@ -7,9 +7,9 @@ import { numberChanges } from './change-log.ts';
 const partitions = { tables: ['changes'], detach: 'detach_change_partition', drop: 'drop_detached_changes' };
 
 /**
- * Assigns numbers to all organisations' changes, even if an organisation has no readers. Otherwise an organisation's
- * first reader would have to wait while a week of changes is numbered. The organisations take turns, in random order,
- * because a round may end before the last of them.
+ * Changes get numbers even if an organisation has no readers. Otherwise an organisation's first reader would have to
+ * wait while a week of changes is numbered. The organisations take turns, in random order, because a round may end
+ * before the last of them.
  */
 export function numberForAll(pool: Pool, round = new Round()): Promise<'more' | 'all'> {
   const waiting: string[] = [];
@@ -32,10 +32,10 @@ export function numberForAll(pool: Pool, round = new Round()): Promise<'more' | 
 }
 
 /**
- * Drops the changes from days that ended more than `daysKept` days ago, once all of them are numbered. It first saves the
- * highest dropped number, so that a reader with an older cursor gets a 410. It does not wait for reports that have not counted those days yet. All
- * organisations share the log, so a single failing report would keep everyone's changes. A report that has missed
- * changes reads the tables instead.
+ * Drops a day once all of its changes are numbered. It first saves the highest dropped number, so that a reader with an
+ * older cursor gets a 410. It does not wait for reports that have not counted the day yet: all organisations share the
+ * log, so a single failing report would keep everyone's changes. A report that has missed changes reads the tables
+ * instead.
  */
 export async function dropOldChanges(
   pool: Pool,

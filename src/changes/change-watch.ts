@@ -6,7 +6,6 @@ import type { SharedPool } from '../postgres/shared-pool.ts';
 import { statesOf } from './change-log.ts';
 import { ReaderGroups } from './reader-group.ts';
 
-/** A reader waiting for the change with a given number. */
 interface Waiting {
   readonly organisationId: string;
   readonly number: number;
@@ -14,9 +13,9 @@ interface Waiting {
 }
 
 /**
- * Wakes waiting readers when there are new changes. Each process polls on behalf of all its readers, with one query per
- * node that stores their rows, so an unavailable node delays only the readers whose rows it stores. LISTEN and NOTIFY
- * would not work, because a notifying transaction holds a database-wide lock while it commits.
+ * Each process polls on behalf of all its readers, with one query per node that stores their rows, so an unavailable
+ * node delays only the readers whose rows it stores. LISTEN and NOTIFY would not work, because a notifying transaction
+ * holds a database-wide lock while it commits.
  */
 export class ChangeWatch {
   readonly groups = new ReaderGroups();
@@ -24,8 +23,7 @@ export class ChangeWatch {
   readonly #pool: Pick<SharedPool, 'ownerOf' | 'at'>;
   readonly #waiting = new Set<Waiting>();
   readonly #streams = new Map<string, number>();
-  /** The nodes that have a poll in progress. */
-  readonly #asked = new Set<string | undefined>();
+  readonly #nodesAsked = new Set<string | undefined>();
   #isAsking = false;
   #isStopping = false;
 
@@ -37,12 +35,11 @@ export class ChangeWatch {
     return this.#isStopping;
   }
 
-  /** The number of open streams in this process. */
   get streams(): number {
     return [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Registers an organisation's stream, and returns a function that removes it. */
+  /** Returns a function that closes the stream. */
   open(organisationId: string): () => void {
     const before = this.#streams.get(organisationId) ?? 0;
     if (before >= limits.changeStreamsPerOrganisationMax)
@@ -99,7 +96,7 @@ export class ChangeWatch {
     this.#isAsking = true;
     while (this.#waiting.size > 0 && !this.#isStopping) {
       for (const [node, organisationIds] of this.#waitingByNode())
-        if (!this.#asked.has(node)) void this.#ask(node, organisationIds);
+        if (!this.#nodesAsked.has(node)) void this.#ask(node, organisationIds);
       await sleep(limits.changesPollMs, undefined, { ref: false });
     }
     this.#isAsking = false;
@@ -111,7 +108,7 @@ export class ChangeWatch {
   }
 
   async #ask(node: string | undefined, organisationIds: readonly string[]): Promise<void> {
-    this.#asked.add(node);
+    this.#nodesAsked.add(node);
     try {
       const states = await statesOf(this.#pool.at(node), organisationIds, node !== undefined);
       for (const { organisationId, number, wake } of this.#waiting) {
@@ -121,7 +118,7 @@ export class ChangeWatch {
     } catch {
       // Ignore the error: readers keep waiting, and get database errors when they read.
     } finally {
-      this.#asked.delete(node);
+      this.#nodesAsked.delete(node);
     }
   }
 }

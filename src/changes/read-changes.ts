@@ -17,7 +17,6 @@ import {
 } from './change-cursor.ts';
 import { type LogState, numberChanges, stateOf } from './change-log.ts';
 
-/** A request to read records of one type. */
 export interface RecordsRead extends ChangedIds {
   readonly type: string;
   /**
@@ -30,14 +29,13 @@ export interface RecordsRead extends ChangedIds {
 /** Passed instead of a record that was deleted because it was too old. */
 export const expired = Symbol('expired');
 
-/** Reads records, and returns the maximum record length of each type in characters. */
+/** `charactersMax` returns the maximum length of a record of the type. */
 export interface RecordSource {
   /** Runs the reads one after another. */
   read(reads: readonly RecordsRead[]): Promise<void>;
   charactersMax(type: string): number;
 }
 
-/** The organisation and the types to read from the log. */
 export interface LogAsked {
   readonly organisationId: string;
   readonly types: ReadonlySet<string>;
@@ -69,10 +67,7 @@ export interface Part extends LoggedChange {
   readonly end: number;
 }
 
-/**
- * Returns the position to start from, which is the cursor or the oldest retained change. Throws if the feed cannot
- * continue from there.
- */
+/** Starts at the cursor or the oldest retained change. Throws if the feed cannot continue from there. */
 export async function positionOf(
   pool: Pool,
   { organisationId, cursors }: ChangesAsked,
@@ -93,11 +88,10 @@ function refuseGone(position: Position, { forgotten, last, epochs }: LogState): 
     throw new RequestError('cursor_too_old');
 }
 
-/** A page's ids. The page is full when it reaches its limit, or earlier for types with long records. */
+/** A page is full when it reaches its limit, or earlier for types with long records. */
 export class ChangePage {
   readonly parts: Part[] = [];
   readonly from: Position;
-  /** The position after the page. */
   next: Position;
   /** False once the page has read everything that was committed when reading started. */
   hasMore = true;
@@ -117,12 +111,12 @@ export class ChangePage {
     return this.count === this.#limit || this.#charactersLeft <= 0;
   }
 
-  /** Returns the ids of the page's records. An id that occurs in two types counts once. */
+  /** An id that occurs in two types counts once. */
   ids(): Set<string> {
     return new Set(this.parts.flatMap(uuidBytes));
   }
 
-  /** Adds as much of a change as fits, from `next` up to but not including `until`. */
+  /** Adds as much as fits of a change, up to but not including `until`. */
   add(change: LoggedChange, until: Position): void {
     const { number, epoch, type, size } = change;
     const start = number === this.next.number ? this.next.offset : 0;
@@ -141,7 +135,6 @@ export class ChangePage {
     this.#charactersLeft -= count * this.#asked.records.charactersMax(type);
   }
 
-  /** Returns how many more records of this type fit. */
   #roomFor(type: string): number {
     const characters = Math.ceil(this.#charactersLeft / this.#asked.records.charactersMax(type));
     return Math.max(0, Math.min(this.#limit - this.count, characters));
@@ -151,22 +144,20 @@ export class ChangePage {
 const never = startOf(Number.POSITIVE_INFINITY, []);
 
 /**
- * Reads the log page by page. It fetches many log rows in one query and keeps the ids for the next pages, because on a
- * busy machine each round trip takes longer than PostgreSQL's work.
+ * Fetches many log rows in one query and keeps the ids for the next pages, because on a busy machine each round trip
+ * takes longer than PostgreSQL's work.
  */
 export class LogReader {
   readonly #pool: Pool;
   readonly #asked: LogAsked;
   readonly #idsPerLook: number;
   #next: Position;
-  /** The last known number. */
   #last = 0;
   /** Whether some changes still had no number after numbers were last assigned. */
   #hasUnnumbered = false;
   #looked: LoggedChange[] = [];
   /** Every requested change before this number is in `#looked`, or has already been read. */
   #lookedTo: number;
-  /** The epochs as of the last log query. */
   #epochs: readonly Epoch[] = [];
 
   constructor(pool: Pool, asked: LogAsked, from: Position, idsPerLook: number) {
@@ -182,9 +173,8 @@ export class LogReader {
   }
 
   /**
-   * Returns the next page. The page ends when it is full, when its time is up, at `until`, or when everything committed
-   * at its start has been read. Committed changes without a number are assigned one. After an error, the reader cannot
-   * be used again.
+   * The page ends when it is full, when its time is up, at `until`, or when everything committed at its start has been
+   * read. Committed changes without a number are assigned one. After an error, the reader cannot be used again.
    */
   async nextPage(limit: number, until: Position = never): Promise<ChangePage> {
     const deadline = performance.now() + limits.changesSearchMs;
@@ -241,9 +231,9 @@ export class LogReader {
 }
 
 /**
- * Returns the requested log rows, starting at a position, until they have `idsMax` ids in total. Also returns the
- * number up to which the rows are complete. Numbers have no gaps, so a missing row was dropped in the meantime. The
- * epochs are read in the same statement, because a different server may answer the next statement.
+ * The rows have `idsMax` ids in total, and are complete up to the number `to`. Numbers have no gaps, so a missing row
+ * was dropped in the meantime. The epochs are read in the same statement, because a different server may answer the
+ * next statement.
  */
 async function changesFrom(
   pool: Pool,

@@ -11,9 +11,8 @@ import { isBefore, isSame, type Position } from './change-cursor.ts';
 import { type ChangePage, type ChangesAsked, LogReader } from './read-changes.ts';
 import { takePage } from './take-page.ts';
 
-/** A page whose records have been read or are being read. */
 interface ReadPage extends Pick<ChangePage, 'from' | 'next' | 'hasMore' | 'count'> {
-  /** The log reader that found the page's ids. */
+  /** Found the page's ids. */
   readonly log: LogReader;
   readonly begunMs: number;
   /** Resolves to the time at which PostgreSQL starts to answer the last query. Never rejects. */
@@ -57,10 +56,7 @@ class ReaderGroup {
   readonly #unanswered = new Map<ReadPage, ReadonlySet<string>>();
   #reading: Promise<ReadPage> | undefined;
   readonly #bytes = new WeakMap<ReadPage, number>();
-  /**
-   * The size of the last page that was read. The initial value limits the number of pages read ahead until a size is
-   * known.
-   */
+  /** Until a size is known, the initial value limits the number of pages that are read ahead. */
   #lastBytes = limits.streamedAnswerBytes / 4;
 
   constructor(pool: Pool, asked: ChangesAsked, from: Position) {
@@ -84,7 +80,7 @@ class ReaderGroup {
     return readPage(this.#asked, log, page);
   }
 
-  /** Returns the group's page at a position, or undefined if the group has no such page. */
+  /** Returns undefined if the group has no page at this position. */
   async pageAt(position: Position): Promise<ReadPage | undefined> {
     const isLeftBehind = [...this.members].every(({ next }) => isBefore(this.#log.next, next));
     if (isLeftBehind && !this.#reading) this.#begin(position);
@@ -97,7 +93,7 @@ class ReaderGroup {
     return page;
   }
 
-  /** The maximum total size of the kept pages. Each member has reserved `streamedAnswerBytes` of memory. */
+  /** Each member has reserved `streamedAnswerBytes` of memory. */
   get #bytesMax(): number {
     return this.members.size * limits.streamedAnswerBytes;
   }
@@ -115,9 +111,9 @@ class ReaderGroup {
   }
 
   /**
-   * Starts to read the next page. Several pages may be read concurrently. A page that shares a record with an earlier
-   * page starts only when PostgreSQL has started to answer the earlier one. Otherwise the later page could show an
-   * older version of the record.
+   * Several pages may be read concurrently. A page that shares a record with an earlier page starts only when
+   * PostgreSQL has started to answer the earlier one. Otherwise the later page could show an older version of the
+   * record.
    */
   async #startNext(): Promise<ReadPage> {
     const log = this.#log;
@@ -144,7 +140,6 @@ class ReaderGroup {
     return read;
   }
 
-  /** Prefetches a few pages, as long as the kept pages are small in total. */
   async #readAhead(page: ReadPage): Promise<void> {
     const isMore = () => {
       const ahead = this.#pages.length - 1 - this.#pages.indexOf(page);
@@ -163,10 +158,7 @@ class ReaderGroup {
     }
   }
 
-  /**
-   * Returns the total size of the kept pages. A page that is still being read is assumed to be as large as the last
-   * finished one.
-   */
+  /** A page that is still being read is assumed to be as large as the last finished one. */
   #keptBytes(): number {
     return this.#pages.reduce((sum, page) => sum + (this.#bytes.get(page) ?? this.#lastBytes), 0);
   }
@@ -183,12 +175,10 @@ class ReaderGroup {
   }
 }
 
-/** A stream's next lines. */
-export interface LinesRead extends Pick<ChangePage, 'next' | 'hasMore' | 'count'> {
+interface LinesRead extends Pick<ChangePage, 'next' | 'hasMore' | 'count'> {
   readonly lines: Buffer;
 }
 
-/** A stream in a group. */
 export class GroupReader {
   next: Position;
   readonly #group: ReaderGroup;
@@ -238,7 +228,6 @@ export class GroupReader {
   }
 }
 
-/** All reader groups in this process. */
 export class ReaderGroups {
   readonly #groups = new Map<string, ReaderGroup>();
 

@@ -6,18 +6,15 @@ import type { Position } from './change-cursor.ts';
 import type { ChangeWatch } from './change-watch.ts';
 import type { ChangesAsked } from './read-changes.ts';
 
-/** The client that reads a stream. */
 export interface StreamReader {
   /** Reserves memory for the next chunk. Throws if there is not enough. */
   hold(bytes: number): void;
-  /** Returns whether the key is still allowed to read. */
   isAllowed(): Promise<boolean>;
   readonly gone: AbortSignal;
 }
 
 /**
- * Reserves memory for the next chunk. If there is not enough, the stream ends, and the reader gets the error when it
- * reconnects.
+ * If there is not enough memory for the next chunk, the stream ends, and the reader gets the error when it reconnects.
  */
 function hasRoom({ hold }: StreamReader): boolean {
   try {
@@ -30,9 +27,9 @@ function hasRoom({ hold }: StreamReader): boolean {
 }
 
 /**
- * Streams changes as they are committed, one per line. The heartbeat is a line that contains only the cursor. The
- * stream ends after `changeStreamMs`, when the process stops, or when the key is no longer valid. The reader can then
- * reconnect with the last cursor. A waiting stream uses no database connection and little memory.
+ * The heartbeat is a line that contains only the cursor. The stream ends after `changeStreamMs`, when the process
+ * stops, or when the key is no longer valid. The reader can then reconnect with the last cursor. A waiting stream uses
+ * no database connection and little memory.
  */
 export async function* streamChanges(
   pool: Pool,

@@ -4,17 +4,16 @@ import { firstUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { afterChange, type ChangeCursors } from './change-cursor.ts';
 import { type ChangePage, type ChangesAsked, expired, type Part, type RecordsRead } from './read-changes.ts';
 
-/** A part of a change, and the index of its first id in the page. */
+/** `place` is the index of the part's first id in the page. */
 interface PlacedPart extends Part {
   readonly place: number;
 }
 
 /**
- * Reads the current records of a page and passes each entry to `take` as JSON, in page order. All records of a type are
- * read in one statement, even if types alternate in the page. One statement per run of the same type would mean 64
- * statements for a mixed page. Each entry is passed on as soon as its turn comes, because keeping a page in memory cost
- * more in garbage collection than all other work on the page. `onLastAnswer` is called when PostgreSQL starts to answer
- * the last statement.
+ * Passes each entry to `take` as JSON, in page order. All records of a type are read in one statement, even if types
+ * alternate in the page. One statement per run of the same type would mean 64 statements for a mixed page. Each entry
+ * is passed on as soon as its turn comes, because keeping a page in memory cost more in garbage collection than all
+ * other work on the page. `onLastAnswer` is called when PostgreSQL starts to answer the last statement.
  */
 export async function takePage(
   { cursors, records }: ChangesAsked,
@@ -52,7 +51,7 @@ function placed(parts: readonly Part[]): PlacedPart[] {
   });
 }
 
-/** Returns the query for one type. A record that is gone is reported as deleted. */
+/** A record that is gone is reported as deleted. */
 function readOf(
   parts: readonly PlacedPart[],
   cursors: ChangeCursors,
@@ -104,7 +103,7 @@ function* placesOf(parts: readonly PlacedPart[], cursors: ChangeCursors): Genera
   }
 }
 
-/** Passes on entries in index order, and keeps early ones until their turn comes. */
+/** Keeps early entries until their turn comes. */
 class InOrder {
   readonly #take: (entry: string) => void;
   /** An entry is null if its id was overwritten because the person was erased. */

@@ -9,7 +9,7 @@ import { buildAdminApp, buildApp } from '../http/app.ts';
 import type { Parts } from '../http/operation/operation.ts';
 import { Certificate, logged } from '../http/server/certificate.ts';
 import { serveMetrics } from '../http/server/metrics-server.ts';
-import { isDuckDbInstalled } from '../lake/reading/duckdb-package.ts';
+import { isDuckDbInstalled } from '../lake/table/parquet-writer.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';

@@ -8,8 +8,8 @@ import { charactersMax } from '../records/read-records.ts';
 import { sentFields, type UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { takeByIds } from './interaction-lines.ts';
+import type { InteractionTable } from './interaction-table.ts';
 import type { LakeProgress } from './lake-progress.ts';
-import type { LakeTable } from './lake-table.ts';
 import type { LakeTables } from './lake-tables.ts';
 import { type LastChange, lastChangeIn } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
@@ -17,17 +17,7 @@ import type { Spool } from './spool.ts';
 import { lakeTypes } from './table/lake-schema.ts';
 import { readChanged } from './versions/version-lines.ts';
 
-/** The result of reading the change log in one step, with the last change that was read. */
-export interface LogRead extends LastChange {
-  /** All interactions with smaller ids have expired. */
-  readonly expiredBelow: string;
-  readonly hasMore: boolean;
-}
-
-/**
- * Reads the changes that are not yet in the lake, until the spool is full or every change committed before the call has
- * been read. Reading never stops in the middle of a change, so a change number is enough to resume.
- */
+/** Never stops in the middle of a change, so that a change number is enough to resume. */
 export async function readLog(
   pool: Pool,
   organisationId: string,
@@ -35,7 +25,7 @@ export async function readLog(
   tables: LakeTables,
   spool: Spool,
   stopping: AbortSignal,
-): Promise<LogRead> {
+): Promise<LastChange & { readonly expiredBelow: string; readonly hasMore: boolean }> {
   const asked: LogAsked = {
     organisationId,
     types: new Set(lakeTypes),
@@ -68,23 +58,20 @@ export async function readLog(
 }
 
 /**
- * Counts a record as a quarter of its maximum length, because few records come close to the maximum. If all records have
- * the maximum length, a page takes up 16 MB. Interactions are short and are not counted.
+ * Few records come close to their maximum length, so a quarter of it is counted. At the maximum, a page takes up 16 MB.
+ * Interactions are short and are not counted.
  */
 function charactersCounted(type: string): number {
   return type === 'interactions' ? 0 : charactersMax(sentFields(type as UploadType)) / 4;
 }
 
-/**
- * Reads the added interactions. Skips rows that the table already has, because the log repeats an interaction's id when
- * its person is erased.
- */
+/** Skips rows that the table has: the log repeats an interaction's id when its person is erased. */
 async function readAdded(
   pool: Pool,
   organisationId: string,
   parts: readonly Part[],
   seen: Set<string>,
-  table: LakeTable,
+  table: InteractionTable,
   spool: Spool,
 ): Promise<void> {
   const { count, ids } = joinUuidRanges(parts);

@@ -5,20 +5,19 @@ import { type Pool, withClient } from '../postgres/pool.ts';
 import { takeRows } from '../postgres/take-rows.ts';
 import { isVisible, quote, shownValue } from '../records/tables.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import type { LakeTable } from './lake-table.ts';
+import type { InteractionTable } from './interaction-table.ts';
 import { lakeLimits } from './limits.ts';
 import type { Spool } from './spool.ts';
 import { lakeSchema } from './table/lake-schema.ts';
 
-/** Receives an interaction as a line of JSON with the lake's columns. */
 type TakeLine = (id: string, line: string) => void;
 
 const stored = lakeSchema('interactions').columns.filter(({ name }) => name !== 'created');
 const selected = stored.map(({ name }) => quote(name)).join(', ');
 
 /**
- * An SQL expression that returns row `t` as JSON, or an empty string if its person is being erased. PostgreSQL builds the
- * JSON, so this process does not have to parse each row.
+ * An empty string if the row's person is being erased. PostgreSQL builds the JSON, so this process does not have to
+ * parse each row.
  */
 const asJson = `case when ${isVisible('interactions')} then (select row_to_json(r)::text from (
   select ${stored
@@ -28,12 +27,12 @@ const asJson = `case when ${isVisible('interactions')} then (select row_to_json(
     })
     .join(', ')}) r) else '' end`;
 
-/** Adds the time of receipt, which is part of the id. PostgreSQL 15 cannot extract the time from a UUID. */
+/** The time of receipt is part of the id, but PostgreSQL 15 cannot extract it from a UUID. */
 function withCreated(id: string, json: string): string {
   return `{"created":"${timeOfUuidV7(id)}",${json.slice(1)}`;
 }
 
-/** Reads the interactions with these ids in any order, and skips interactions that were erased or have expired. */
+/** In any order, and without interactions that were erased or have expired. */
 export async function takeByIds(
   pool: Pool,
   organisationId: string,
@@ -64,10 +63,7 @@ export async function storedAmong(
   return stored;
 }
 
-/**
- * Reads at most `count` stored interactions with ids between `after` and `below`, ordered by id. Returns the last id that
- * was read, or undefined if there are no more. The range must be within one partition.
- */
+/** Returns the last id that was read, or undefined at the end. The range must be within one partition. */
 async function takeStored(
   pool: Pool,
   organisationId: string,
@@ -90,8 +86,7 @@ async function takeStored(
   return rows === count ? last : undefined;
 }
 
-/** Returns the upper bounds of the partitions that can contain ids greater than this one, in ascending order. */
-async function partitionEnds(pool: Pool, id: string): Promise<string[]> {
+async function partitionEndsAfter(pool: Pool, id: string): Promise<string[]> {
   const { rows } = await pool.query<{ end_id: string }>(
     'select end_id from interaction_partitions where end_id > $1 order by first_id',
     [id],
@@ -100,21 +95,20 @@ async function partitionEnds(pool: Pool, id: string): Promise<string[]> {
 }
 
 /**
- * Reads stored interactions after an id, oldest first, until the spool is full. Returns the id up to which everything has
- * been read, or null at the end. There is no upper bound. Interactions that arrive during the copy appear again in the
- * change log, where they are skipped if the table already has them.
+ * Returns the id up to which everything has been read, or null at the end. There is no upper bound: interactions that
+ * arrive during the copy appear again in the change log, where they are skipped if the table already has them.
  */
 export async function readStored(
   pool: Pool,
   organisationId: string,
   after: string,
-  table: LakeTable,
+  table: InteractionTable,
   spool: Spool,
   stopping: AbortSignal,
 ): Promise<string | null> {
   let last = after;
   // Read one partition at a time. Otherwise the planner would have to consider every day's partition for each query.
-  for (const below of await partitionEnds(pool, after))
+  for (const below of await partitionEndsAfter(pool, after))
     for (let next: string | undefined = last; next !== undefined; ) {
       if (spool.isFull || stopping.aborted) return last;
       const range = { after: next, below, count: lakeLimits.rowsPerRead };

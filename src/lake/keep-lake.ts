@@ -14,21 +14,18 @@ import type { LakeSlots } from './lake-slots.ts';
 import type { LakeWriter, StepDone } from './lake-writer.ts';
 import { lakeLimits } from './limits.ts';
 
-/** The kinds of work on a lake. Each kind has its own back-off. */
-export type LakeWork = 'step' | 'tend' | 'erase' | 'remove';
+/** Each kind of work has its own back-off. */
+type LakeWork = 'step' | 'tend' | 'erase' | 'remove';
 
 export interface LakeLog {
-  /** Called after the database was checked for new data. */
   looked(): void;
-  /** Called after a step for an organisation succeeded. */
   stepped(organisationId: string, done: StepDone): void;
-  /** Called if work on a lake failed and will be retried, or if the check for new data failed. */
+  /** Called without `work` if looking for new data or renewing the slots failed. */
   failed(error: unknown, work?: LakeWork | 'look', organisationId?: string): void;
-  /** Called when work on a lake succeeds after it has failed. */
   recovered(work: LakeWork, organisationId: string): void;
 }
 
-export interface KeeperParts {
+interface KeeperParts {
   readonly pool: Pool;
   readonly slots: LakeSlots;
   readonly writer: LakeWriter;
@@ -37,7 +34,6 @@ export interface KeeperParts {
   readonly delayMs: number;
 }
 
-/** Back-off state of work that has failed. */
 interface Failing {
   readonly pauseMs: number;
   readonly untilMs: number;
@@ -49,15 +45,12 @@ export class LakeKeeper {
   readonly #stopping = new AbortController();
   /** Back-off states by work and organisation. */
   readonly #failing = new Map<string, Failing>();
-  /** For each organisation, the time at which to count its new rows again. */
   readonly #nextCountMs = new Map<string, number>();
   /** For each organisation that is behind, the last change in its lake and the time of the next change. */
   #oldest = new Map<string, { readonly number: number; readonly ms: number }>();
-  /** Organisations whose files are to be searched or deleted, in the order in which they were queued. */
+  /** In the order in which they were queued, like the steps. */
   #endings = new Map<string, undefined>();
-  /** Organisations that are behind, in the order in which they were queued. */
   #steps = new Map<string, Waiting>();
-  /** The work in progress for each organisation. */
   readonly #working = new Map<string, Promise<void>>();
   #endingsWorking = 0;
   #running: Promise<unknown> = Promise.resolve();
@@ -81,7 +74,6 @@ export class LakeKeeper {
     ]);
   }
 
-  /** Stops after the steps in progress have finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -89,7 +81,7 @@ export class LakeKeeper {
     await this.#parts.slots.release().catch(() => {});
   }
 
-  /** Finds the organisations that need work, and starts the work without waiting for it. */
+  /** Does not wait for the work that it starts. */
   async look(): Promise<void> {
     const { pool, slots } = this.#parts;
     // The database does not show the work in progress yet.
@@ -116,14 +108,13 @@ export class LakeKeeper {
     this.#startNext();
   }
 
-  /** Waits until all work that is queued or in progress is done. */
   async settle(): Promise<void> {
     while (this.#working.size > 0) await Promise.all(this.#working.values());
   }
 
   /**
-   * Starts work while fewer than `organisationsAtOnce` organisations have work in progress. Erasures and removals come
-   * first because they have a deadline, but they can take long, so one place is kept for new rows.
+   * Erasures and removals come first because they have a deadline, but they can take long, so one place is kept for new
+   * rows.
    */
   #startNext(): void {
     const firstIn = (queue: ReadonlyMap<string, unknown>) => {
@@ -167,10 +158,7 @@ export class LakeKeeper {
     if (erasing) await this.#trying('erase', organisationId, () => writer.erase(organisationId, signal));
   }
 
-  /**
-   * Finds the oldest change that is missing from each lake. Queries only organisations for which it is unknown, because an
-   * organisation with few new rows waits for many rounds.
-   */
+  /** Queries only organisations whose oldest change is unknown, because one with few new rows waits for many rounds. */
   async #findOldest(waiting: readonly Waiting[]): Promise<void> {
     const known = new Map<string, { number: number; ms: number }>();
     const unknown: Waiting[] = [];
@@ -200,13 +188,12 @@ export class LakeKeeper {
     if (ageMs < lakeLimits.busyDelayMs || nowMs < (this.#nextCountMs.get(organisationId) ?? 0)) return false;
     const rows = await countWaitingRows(pool, organisationId, number, lakeLimits.changesEstimated);
     if (rows >= lakeLimits.rowsOfBusy) return true;
-    // This is how long it takes until there are enough rows if they keep arriving at this rate.
+    // If rows keep arriving at this rate.
     const enoughInMs = ageMs * (lakeLimits.rowsOfBusy / Math.max(rows, 1) - 1);
     this.#nextCountMs.set(organisationId, nowMs + Math.max(enoughInMs, lakeLimits.busyDelayMs / 4));
     return false;
   }
 
-  /** Runs a step if it is due or `isForced`, and tidies up the tables after it. */
   async #step(waiting: Waiting, isForced: boolean): Promise<void> {
     const { writer, log } = this.#parts;
     const { signal } = this.#stopping;
@@ -225,7 +212,9 @@ export class LakeKeeper {
     return performance.now() < (this.#failing.get(`${work} ${organisationId}`)?.untilMs ?? 0);
   }
 
-  /** Does the work unless it is paused after a failure. Returns whether it was done; `work` may return false. */
+  /**
+   * Returns whether the work was done. It is not done while it is paused after a failure, or if `work` returns false.
+   */
   async #trying(kind: LakeWork, organisationId: string, work: () => Promise<unknown>): Promise<boolean> {
     if (this.#isPaused(kind, organisationId)) return false;
     const { log } = this.#parts;
@@ -255,7 +244,7 @@ export class LakeKeeper {
   }
 }
 
-/** Returns the due entries. Those that are already in the queue keep their places in front of the others. */
+/** Entries that are already in the queue keep their places in front of the others. */
 function queued<T>(queue: ReadonlyMap<string, T>, due: ReadonlyMap<string, T>): Map<string, T> {
   const kept = [...queue.keys()].filter((id) => due.has(id));
   return new Map([...kept.map((id) => [id, due.get(id) as T] as const), ...due]);

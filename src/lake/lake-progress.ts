@@ -1,16 +1,13 @@
+import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { LastChange } from './last-change.ts';
 
-/** The progress of an organisation's lake. All tables contain the last change and everything before it. */
+/** All tables contain the last change and everything before it. */
 export interface LakeProgress extends LastChange {
-  /** For each type, the table's version as of the last known commit. */
   readonly versions: Versions;
-  /**
-   * Set while stored data is copied: the current type, and the last of its ids that is in the table. Null when the copy is
-   * complete.
-   */
+  /** Null when the copy of stored data is complete. `after` is the last id of the type that is in the table. */
   readonly copying: Copying | null;
 }
 
@@ -21,14 +18,13 @@ export interface Copying {
   readonly after: string;
 }
 
-/** Thrown if another process has written to the same lake in the meantime. */
 export class LakeTaken extends Error {
   constructor() {
     super('another process writes the same lake');
   }
 }
 
-/** Reads the progress, or returns undefined if there is no lake. Throws if the lake's files are being removed. */
+/** Returns undefined if there is no lake. Throws if the lake's files are being removed. */
 export async function readProgress(pool: Pool, organisationId: string): Promise<LakeProgress | undefined> {
   const { rows } = await pool.query<{
     number: string;
@@ -54,7 +50,7 @@ export async function readProgress(pool: Pool, organisationId: string): Promise<
   };
 }
 
-/** Saves `now`. Throws if the stored progress is no longer `before`, or if the organisation or its lake is being removed. */
+/** Throws if the stored progress is no longer `before`, or if the organisation or its lake is being removed. */
 export async function saveProgress(
   client: Pick<Client, 'query'>,
   organisationId: string,
@@ -99,10 +95,7 @@ export async function expiredInteractions(pool: Pool, organisationId: string): P
   return rows[0]?.deleted_below ?? firstUuid;
 }
 
-/**
- * Returns the organisations that have a lake. This is a separate statement, because in a cluster the `organisations`
- * table is on the coordinator.
- */
+/** A separate statement, because in a cluster the `organisations` table is on the coordinator. */
 export async function organisationsWithLake(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
     'select organisation_id from organisations where lake and deleted_at is null',
@@ -113,15 +106,14 @@ export async function organisationsWithLake(pool: Pool): Promise<string[]> {
 /** An organisation whose lake is behind the database. */
 export interface Waiting {
   readonly organisationId: string;
-  /** Whether stored data still has to be copied. */
   readonly isCopying: boolean;
   /** The last change that is in the lake. */
   readonly number: number;
 }
 
 /**
- * Finds the organisations whose lakes are behind. A single query covers all of them, so idle organisations cause no
- * queries. The query does not see changes that have no number yet, but maintenance assigns numbers within seconds.
+ * A single query covers all organisations, so idle ones cause no queries. It does not see changes that have no number
+ * yet, but maintenance assigns numbers within seconds.
  */
 export async function organisationsWaiting(
   pool: Pool,
@@ -145,10 +137,7 @@ export async function organisationsWaiting(
   }));
 }
 
-/**
- * For each organisation, returns when the first change that is missing from the lake was written. Omits organisations
- * whose log no longer contains that change.
- */
+/** Returns when each lake's first missing change was written, except where the log no longer contains that change. */
 export async function oldestChanges(
   pool: Pool,
   organisationIds: readonly string[],
@@ -166,7 +155,6 @@ export async function oldestChanges(
   return new Map(rows.map(({ organisation_id, oldest }) => [organisation_id, msOfUuidV7(oldest)]));
 }
 
-/** Returns the age of the oldest change that is missing from any lake, and the number of lakes that are being copied. */
 export async function lakeLag(pool: Pool): Promise<{ lagSeconds: number; copying: number }> {
   const waiting = await organisationsWaiting(pool, await organisationsWithLake(pool));
   const followed = waiting.filter(({ isCopying }) => !isCopying);
@@ -179,7 +167,6 @@ export async function lakeLag(pool: Pool): Promise<{ lagSeconds: number; copying
   return { lagSeconds: (nowMs - oldestMs) / 1_000, copying: waiting.length - followed.length };
 }
 
-/** Estimates how many interactions and records were stored after a change. */
 export async function countWaitingRows(
   pool: Pool,
   organisationId: string,
@@ -192,4 +179,34 @@ export async function countWaitingRows(
     [organisationId],
   );
   return Number(rows[0]?.rows ?? 0);
+}
+
+interface PublicLakeState {
+  readonly state: 'off' | 'copying' | 'following';
+  /** The tables contain everything that was stored before this time. */
+  readonly asOf: string | null;
+  /** Each table has at least this version. */
+  readonly versions: Versions;
+}
+
+/** Runs two statements, because in a cluster the `organisations` table is on the coordinator. */
+export async function lakeState(pool: Pool, organisationId: string): Promise<PublicLakeState> {
+  if (!(await hasLake(pool, organisationId))) return { state: 'off', asOf: null, versions: {} };
+  const { rows } = await pool.query<{ is_copied: boolean; as_of: string | null; positions: Versions }>(
+    // Once removed files are gone, everything is copied again.
+    `select copied_after is null and removing_since is null as is_copied, ${isoTime('as_of')} as as_of, positions
+     from lake_progress where organisation_id = $1`,
+    [organisationId],
+  );
+  const [row] = rows;
+  if (!row?.is_copied) return { state: 'copying', asOf: null, versions: {} };
+  return { state: 'following', asOf: row.as_of, versions: row.positions };
+}
+
+async function hasLake(pool: Pool, organisationId: string): Promise<boolean> {
+  const { rows } = await pool.query<{ lake: boolean }>(
+    'select lake from organisations where organisation_id = $1',
+    [organisationId],
+  );
+  return rows[0]?.lake ?? false;
 }

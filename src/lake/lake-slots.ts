@@ -4,22 +4,22 @@ import type { Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { lakeLimits } from './limits.ts';
 
-/** Returns an organisation's slot. It is derived from the last bits of the organisation's id, which are random. */
+/** Derived from the last bits of the organisation's id, which are random. */
 export function slotOf(organisationId: string): number {
   return Number.parseInt(organisationId.slice(-4), 16) % lakeLimits.slots;
 }
 
 /**
- * The slots that this process holds. Slots are spread evenly: each process takes no more than its share, and releases
- * some when another process starts. For a short time, two processes may both assume that they hold the same slot. In that
- * case, the second process to commit to a table fails.
+ * Each process takes no more than its share of the slots, and releases some when another process starts. For a short
+ * time, two processes may both assume that they hold the same slot. In that case, the second process to commit to a
+ * table fails.
  */
 export class LakeSlots {
   readonly #pool: Pool;
   readonly #processId = randomUUID();
   /**
-   * The time on the local clock at which each slot expires. It is calculated from the time before the query was sent, so
-   * it is never later than the expiry time in PostgreSQL.
+   * Expiry times on the local clock. They are calculated from the time before the query was sent, so they are never
+   * later than the expiry times in PostgreSQL.
    */
   #held = new Map<number, number>();
 
@@ -35,7 +35,7 @@ export class LakeSlots {
     return [...this.#held.values()].filter((untilMs) => performance.now() < untilMs).length;
   }
 
-  /** Renews the slots. A process with a wrong clock holds none, because it would delete files by their age. */
+  /** A process with a wrong clock holds no slots, because it would delete files by their age. */
   async renew(): Promise<void> {
     const askedMs = performance.now();
     const { rows } = await this.#pool.query<{ is_right: boolean }>(
@@ -72,7 +72,7 @@ export class LakeSlots {
     this.#held = new Map(slots.map((slot) => [slot, askedMs + lakeLimits.slotMs]));
   }
 
-  /** Releases all slots, so that other processes can take over without waiting for the slots to expire. */
+  /** Lets other processes take over without waiting for the slots to expire. */
   async release(): Promise<void> {
     this.#held.clear();
     await this.#pool.query(`update lake_slots set holder = null, ends_at = '-infinity' where holder = $1`, [

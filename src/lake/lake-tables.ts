@@ -2,8 +2,8 @@ import { type LogState, stateOf } from '../changes/change-log.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
+import { InteractionTable } from './interaction-table.ts';
 import type { Versions } from './lake-progress.ts';
-import { LakeTable } from './lake-table.ts';
 import { isInLog, type LastChange, lastChangeIn } from './last-change.ts';
 import type { LakeStore } from './store/lake-store.ts';
 import type { DeltaTable } from './table/delta-table.ts';
@@ -27,19 +27,15 @@ interface TablesParts {
   readonly parquet: ParquetWriter;
 }
 
-/**
- * An organisation's tables. A step opens only the tables that it needs, so record types without changes cause no requests
- * to the store.
- */
+/** A step opens only the tables that it needs, so record types without changes cause no requests to the store. */
 export class LakeTables {
   readonly #parts: TablesParts;
   readonly #organisationId: string;
-  #interactions: LakeTable | undefined;
+  #interactions: InteractionTable | undefined;
   readonly #records = new Map<ResourceType, VersionTable>();
-  /** The tables' last known versions. */
   #versions: Versions = {};
-  /** The tables that this step has used, which are known to be complete and current. */
-  readonly #used = new Set<LakeTable | VersionTable>();
+  /** Known to be complete and current, because this step has used them. */
+  readonly #used = new Set<InteractionTable | VersionTable>();
   #log: LogState | undefined;
 
   constructor(parts: TablesParts, organisationId: string) {
@@ -47,16 +43,16 @@ export class LakeTables {
     this.#organisationId = organisationId;
   }
 
-  /** Sets the tables' last known versions. Must be called at the start of each step. */
+  /** Must be called at the start of each step. */
   beginStep(versions: Versions): void {
     this.#versions = versions;
     this.#used.clear();
     this.#log = undefined;
   }
 
-  async interactions(): Promise<LakeTable> {
+  async interactions(): Promise<InteractionTable> {
     this.#interactions = await this.#use('interactions', this.#interactions, () =>
-      LakeTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId),
+      InteractionTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId),
     );
     return this.#interactions;
   }
@@ -78,12 +74,11 @@ export class LakeTables {
     }
   }
 
-  /** Merges a limited number of small files in the tables that the last step used, and deletes old files. */
   async tend(): Promise<void> {
     for (const table of this.#used) await table.tend();
   }
 
-  async #use<T extends LakeTable | VersionTable>(
+  async #use<T extends InteractionTable | VersionTable>(
     type: UploadType,
     known: T | undefined,
     open: () => Promise<T>,
@@ -105,10 +100,7 @@ export class LakeTables {
   }
 }
 
-/**
- * Returns whether the store still has this version of the table, and no newer one. Another process may have written the
- * lake while this one did not hold the slot.
- */
+/** Another process may have written the lake while this one did not hold the slot. */
 async function isCurrent(table: DeltaTable): Promise<boolean> {
   const { version } = table;
   if (!(await table.isStored())) return false;

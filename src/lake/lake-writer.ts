@@ -7,8 +7,7 @@ import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { erasePeople } from './ending/erase-people.ts';
-import { beginRemoving } from './ending/lake-endings.ts';
-import { removeLake } from './ending/remove-lake.ts';
+import { beginRemoving, removeLake } from './ending/lake-endings.ts';
 import { readLog } from './follow-log.ts';
 import { readStored } from './interaction-lines.ts';
 import {
@@ -24,28 +23,24 @@ import { LakeTables, TableLost } from './lake-tables.ts';
 import { isInLog, type LastChange } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import { Spool } from './spool.ts';
-import { heldStore } from './store/held-store.ts';
 import type { LakePlace } from './store/lake-place.ts';
 import type { LakeStore } from './store/lake-store.ts';
 import { lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
 import { readStoredVersions } from './versions/version-lines.ts';
 
-/** The result of a step. */
 export interface StepDone {
   readonly rows: number;
   readonly source: 'log' | 'tables';
 }
 
-/** The dependencies of a process that writes lakes. */
-export interface LakeParts {
+interface LakeParts {
   readonly pool: Pool;
   readonly store: LakeStore;
   /** Where the store's files are. Without it, the store belongs to this database. */
   readonly place?: Pick<LakePlace, 'claim' | 'isChecked'>;
   readonly parquet: ParquetWriter;
   readonly suppressions: Suppressions;
-  /** Whether this process still holds the organisation's slot. */
   readonly isHeld: (organisationId: string) => boolean;
   readonly rowsPerStep?: number;
   /** Called when a lake's files will be deleted and everything will be copied again. */
@@ -58,14 +53,14 @@ export interface LakeParts {
  */
 export class LakeWriter {
   readonly #parts: LakeParts;
-  /** The cached tables, with the least recently used organisation first. */
+  /** The least recently used organisation comes first. */
   readonly #lakes = new Map<string, LakeTables>();
 
   constructor(parts: LakeParts) {
     this.#parts = parts;
   }
 
-  /** Runs one step for an organisation. Steps for the same organisation must not overlap. */
+  /** Steps for the same organisation must not overlap. */
   async step(organisationId: string, stopping: AbortSignal): Promise<StepDone> {
     const before = await readProgress(this.#parts.pool, organisationId);
     if (!before && (await this.#hasFiles(organisationId))) return this.#startOver(organisationId, before);
@@ -87,7 +82,6 @@ export class LakeWriter {
     }
   }
 
-  /** Merges a limited number of small files, and deletes old files. */
   async tend(organisationId: string): Promise<void> {
     try {
       await this.#lakes.get(organisationId)?.tend();
@@ -113,7 +107,6 @@ export class LakeWriter {
     }
   }
 
-  /** Deletes a limited number of the lake's files. */
   async remove(organisationId: string): Promise<void> {
     this.forget(organisationId);
     await this.#parts.place?.claim();
@@ -152,8 +145,8 @@ export class LakeWriter {
   }
 
   /**
-   * Starts a copy. The copy reads everything that is committed so far from the database tables, so the log is needed only
-   * from this point on. If a lake fell behind for longer than the log is kept, the copy adds the missing interactions and
+   * The copy reads everything that is committed so far from the database tables, so the log is needed only from this
+   * point on. If a lake fell behind for longer than the log is kept, the copy adds the missing interactions and
    * replaces the records.
    */
   async #beginCopy(organisationId: string, before: LakeProgress | undefined): Promise<LakeProgress> {
@@ -166,8 +159,8 @@ export class LakeWriter {
   }
 
   /**
-   * Starts the removal of all files, after which a new copy starts. This is necessary if the files may contain data that the
-   * database has lost, or people who were erased without this lake being searched.
+   * Removes all files before a new copy starts. They may contain data that the database has lost, or people who were
+   * erased without this lake being searched.
    */
   async #startOver(organisationId: string, before: LakeProgress | undefined): Promise<StepDone> {
     const { pool, place } = this.#parts;
@@ -182,13 +175,12 @@ export class LakeWriter {
     return { rows: 0, source: 'tables' };
   }
 
-  /** Returns whether a step failed because tables were lost, or because the database has lost changes that are in them. */
+  /** Either tables were lost, or the database has lost changes that are in them. */
   async #isLost(organisationId: string, progress: LakeProgress, error: unknown): Promise<boolean> {
     if (error instanceof TableLost) return true;
     return isTooOld(error) && !isInLog(progress, await stateOf(this.#parts.pool, organisationId));
   }
 
-  /** Copies one type after another until the spool is full. */
   async #copy(
     organisationId: string,
     before: LakeProgress,
@@ -258,7 +250,7 @@ export class LakeWriter {
     });
   }
 
-  /** Commits the spooled rows of one type, and returns the table's version. */
+  /** Returns the table's version. */
   async #commit(
     organisationId: string,
     type: UploadType,
@@ -289,26 +281,43 @@ export class LakeWriter {
   }
 }
 
-/** The properties of a commit that contains every change up to the last one. */
 interface Committing extends LastChange {
   readonly expiredBelow?: string;
   /** Whether this is the first commit of a type's copy. */
   readonly isNew?: boolean;
 }
 
-/** Returns the progress of a lake without any data. */
 async function beginning(pool: Pool, organisationId: string): Promise<LakeProgress> {
   const { last, epochs } = await numberAllChanges(pool, organisationId);
   return { number: last, epoch: epochOf(epochs, last), versions: {}, copying: nextAfter(undefined) };
 }
 
-/** Returns the position at which to start copying the next type, or null after the last type. */
 function nextAfter(type: UploadType | undefined): Copying | null {
   const next = lakeTypes[type === undefined ? 0 : lakeTypes.indexOf(type) + 1];
   return next === undefined ? null : { type: next, after: firstUuid };
 }
 
-/** Returns whether the log no longer has the next change, because it was dropped before it was read or is lost. */
+/** The log no longer has the next change, because it was dropped before it was read or is lost. */
 function isTooOld(error: unknown): boolean {
   return error instanceof RequestError && error.code === 'cursor_too_old';
+}
+
+/** Changes no file unless the check succeeds first. */
+function heldStore(store: LakeStore, check: () => Promise<void>): LakeStore {
+  const whileHeld =
+    <Given extends unknown[], T>(change: (...given: Given) => Promise<T>) =>
+    async (...given: Given) => {
+      await check();
+      return change(...given);
+    };
+  return {
+    read: (path) => store.read(path),
+    readRange: (path, from, to) => store.readRange(path, from, to),
+    create: whileHeld((path: string, bytes: Buffer) => store.create(path, bytes)),
+    putFile: whileHeld((path: string, localFile: string) => store.putFile(path, localFile)),
+    getFile: (path, localFile) => store.getFile(path, localFile),
+    list: (folder) => store.list(folder),
+    remove: whileHeld((path: string) => store.remove(path)),
+    probe: () => store.probe(),
+  };
 }

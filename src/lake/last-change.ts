@@ -9,12 +9,11 @@ export interface LastChange {
   readonly epoch: string;
 }
 
-/** Returns the action that makes a commit record its last change. */
 export function txnOf({ number, epoch }: LastChange): Txn {
   return { appId: epoch, version: number };
 }
 
-/** Returns the last change in a table. All earlier changes to records of its type are in the table as well. */
+/** All earlier changes to records of the table's type are in the table as well. */
 export function lastChangeIn({ positions }: DeltaTable): LastChange {
   let last: LastChange = { number: 0, epoch: '' };
   for (const [epoch, number] of positions)
@@ -23,9 +22,9 @@ export function lastChangeIn({ positions }: DeltaTable): LastChange {
 }
 
 /**
- * Returns whether the log has this change. If it does not, a server was lost before its standby had received the change,
- * or an older state of the database was restored. A change that is older than all known epochs counts as part of the log,
- * because the tables are checked whenever an epoch begins.
+ * If the log does not have a change, a server was lost before its standby had received the change, or an older state of
+ * the database was restored. A change that is older than all known epochs counts as part of the log, because the tables
+ * are checked whenever an epoch begins.
  */
 export function isInLog({ number, epoch }: LastChange, { last, epochs }: Log): boolean {
   const isKnown = number >= (epochs[0]?.first ?? Number.POSITIVE_INFINITY);

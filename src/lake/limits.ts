@@ -1,4 +1,3 @@
-/** Limits for the lake. */
 export const lakeLimits = {
   /** The number of slots over which the organisations are spread. The migration creates one row per slot. */
   slots: 64,
@@ -11,7 +10,6 @@ export const lakeLimits = {
   switchMs: 10_000,
   /** How long a process relies on the last check that the place of the files belongs to its database. */
   placeCheckedMs: 10_000,
-  /** The number of organisations that are processed at the same time. */
   organisationsAtOnce: 2,
   /** An organisation with at least this many new rows counts as busy, and its rows are written after a minute. */
   rowsOfBusy: 1_000,
@@ -21,25 +19,18 @@ export const lakeLimits = {
   /** A step ends after this many rows, or after this many uncompressed bytes. */
   rowsPerStep: 500_000,
   bytesPerStep: 256 * 1024 * 1024,
-  /** Rows per query to PostgreSQL. */
   rowsPerRead: 5_000,
   spoolBytesPerWrite: 1024 * 1024,
-  /**
-   * How many of the newest row ids are cached per table, which makes it possible to detect duplicates without reading a
-   * file, and how many lakes are cached.
-   */
+  /** Newest row ids that are cached per table, to detect duplicates without reading a file, and cached lakes. */
   recentIdsMax: 5_000,
   lakesOpenMax: 200,
   /** The pause after a failed step. It doubles with each consecutive failure, up to the maximum. */
   pauseMs: 2_000,
   pauseMsMax: 600_000,
-  /** How many commits pass before files that were removed from a table are deleted. */
   commitsPerVacuum: 100,
-  /** The time limit for one erasure step. The step stops between two files, and the next step continues from there. */
+  /** A step stops between two files, and the next step continues from there. */
   erasingMs: 60_000,
-  /**
-   * The number of files that a step deletes when a lake is removed, and how long later steps keep looking for late files.
-   */
+  /** Files that a step deletes when a lake is removed, and how long later steps keep looking for late files. */
   filesPerRemoval: 1_000,
   removingMs: 60_000,
   /**
@@ -52,11 +43,9 @@ export const lakeLimits = {
   filesKnownMax: 100_000,
   filesPerPageMax: 10_000,
   filesPerPageDefault: 1_000,
-  /** The size of each chunk that `serve` reads from a file. */
   bytesPerPiece: 512 * 1024,
-  /** The memory limit for the DuckDB process in which `serve` reads checkpoints. */
+  /** For the DuckDB process in which `serve` reads checkpoints. */
   readerMemoryMb: 256,
-  /** The memory limit for the DuckDB process that writes Parquet files. */
   parquetMemoryMb: 512,
   parquetThreads: 2,
 } as const;

@@ -7,7 +7,6 @@ import { lakeLimits } from './limits.ts';
 
 /** One day's interactions, stored in a file with one JSON object per line. */
 export interface SpooledDay {
-  /** The day, such as 2026-11-18. */
   readonly day: string;
   readonly file: string;
   /** The time range of the rows that may already be in the table, or null if all rows are new. */
@@ -24,14 +23,13 @@ interface OpenDay extends SpooledDay, OpenFile {}
 
 /** Buffers a step's rows in temporary files, because they may not fit into memory. */
 export class Spool {
-  /** The ids of the spooled interactions. */
+  /** Of interactions only. */
   readonly ids: string[] = [];
   rows = 0;
   bytes = 0;
   readonly folder: string;
   readonly #rowsMax: number;
   readonly #days = new Map<string, OpenDay>();
-  /** The spooled record versions. */
   readonly #types = new Map<ResourceType, OpenFile>();
 
   private constructor(folder: string, rowsMax: number) {
@@ -39,7 +37,7 @@ export class Spool {
     this.#rowsMax = rowsMax;
   }
 
-  /** Creates a separate folder that only this user can read. */
+  /** Only this user can read the folder. */
   static async open(parent: string, rowsMax: number): Promise<Spool> {
     return new Spool(await mkdtemp(join(parent, 'step-')), rowsMax);
   }
@@ -67,24 +65,21 @@ export class Spool {
     return this.rows >= this.#rowsMax || this.bytes >= lakeLimits.bytesPerStep;
   }
 
-  /** Writes full buffers to their files. Must be called after each read from the database. */
+  /** Must be called after each read from the database. */
   async drain(): Promise<void> {
     for (const open of [...this.#days.values(), ...this.#types.values()])
       if (open.bufferedCharacters >= lakeLimits.spoolBytesPerWrite) await writeOut(open);
   }
 
-  /** Flushes the buffers and returns the interactions by day. */
   async finish(): Promise<readonly SpooledDay[]> {
     for (const day of this.#days.values()) await writeOut(day);
     return [...this.#days.values()];
   }
 
-  /** The types that have spooled record versions. */
   get types(): readonly ResourceType[] {
     return [...this.#types.keys()];
   }
 
-  /** Flushes the buffered versions of a type and returns their file, or undefined if nothing is buffered. */
   async finishVersions(type: ResourceType): Promise<string | undefined> {
     const spooled = this.#types.get(type);
     if (spooled) await writeOut(spooled);

@@ -13,7 +13,7 @@ import { uuidFloor } from '../registry/uuid-v7.ts';
 import type { MovePools } from './export-organisation.ts';
 import { type Manifest, MoveRefused } from './manifest.ts';
 
-/** An import that has started. All its receipt ids contain the millisecond in which it started. */
+/** All receipt ids of the import contain the millisecond in which it started. */
 export interface BegunImport {
   readonly organisationId: string;
   readonly beganMs: number;
@@ -26,7 +26,6 @@ export const importKeyId = 'import';
 interface ImportAsked {
   readonly slug: string;
   readonly manifest: Manifest;
-  /** The hash of the manifest, which identifies the export. */
   readonly sha256: string;
 }
 
@@ -101,19 +100,17 @@ async function hasData(pool: Pool, organisationId: string): Promise<boolean> {
   return false;
 }
 
-export interface Imported {
+interface Imported {
   readonly requests: number;
   readonly failed: number;
 }
 
-/**
- * Reads an import's progress from its receipts. All of these receipts are in one partition, so they are dropped together.
- */
+/** All receipts of an import are in one partition, so they are dropped together. */
 export async function importedSoFar(
   pool: Pool,
   { organisationId, beganMs }: Pick<BegunImport, 'organisationId' | 'beganMs'>,
 ): Promise<Imported> {
-  return queryRow<{ requests: number; failed: number }>(pool, {
+  return queryRow(pool, {
     text: `select count(*)::integer as requests, coalesce(sum(failed), 0)::integer as failed from receipts
            where organisation_id = $1 and request_id >= $2 and request_id < $3 and key_id = $4`,
     values: [organisationId, uuidFloor(beganMs), uuidFloor(beganMs + 1), importKeyId],
@@ -124,17 +121,14 @@ async function hasReceipts(pool: Pool, organisationId: string, beganMs: number):
   return (await importedSoFar(pool, { organisationId, beganMs })).requests > 0;
 }
 
-/**
- * Returns the error for an import whose receipts are gone. Without the receipts, it is unknown which interactions are
- * stored.
- */
+/** Without the receipts, it is unknown which interactions are stored. */
 function receiptsGone(slug: string): MoveRefused {
   return new MoveRefused(
     `the import into "${slug}" was begun so long ago that its receipts are gone; import under another slug`,
   );
 }
 
-/** Marks the import as complete. After that, running the import again does nothing. */
+/** After this, running the import again does nothing. */
 export async function noteImported(
   admin: Pool,
   by: Operator,

@@ -15,21 +15,21 @@ const newJournalName = `${journalName}.new`;
 const newManifestName = `${manifestName}.new`;
 const ourNames = [journalName, newJournalName, newManifestName];
 
-/** The header of an export. An interrupted export needs it to continue. */
-export interface ExportHead {
+/** An interrupted export needs its header to continue. */
+interface ExportHead {
   readonly format_version: typeof formatVersion;
   readonly organisation_id: string;
   readonly created_at: string;
   readonly changes_cursor: string;
-  /** The suppression version, which changes whenever someone is erased. */
+  /** Changes whenever someone is erased. */
   readonly suppressions_version: number;
 }
 
-/** A journal entry about a type. It contains a file that was written, or null if the whole type has been written. */
+/** The part is null if the whole type has been written. */
 interface Entry {
   readonly type: UploadType;
   readonly part: Part | null;
-  /** The id of the last row in the file. */
+  /** The id of the last row in the part. */
   readonly last: string | null;
 }
 
@@ -48,7 +48,7 @@ export class ExportJournal {
     this.#entries = entries;
   }
 
-  /** Continues the export in the folder, or starts a new one if the folder is empty. */
+  /** Continues an unfinished export. */
   static async open(
     folder: string,
     organisationId: string,
@@ -91,7 +91,7 @@ export class ExportJournal {
     return this.#entries.some((one) => one.type === type && one.part === null);
   }
 
-  /** Returns where to continue with a type: the number of files it has, and the last row id in them. */
+  /** Returns the number of files that a type has, and the last row id in them. */
   reached(type: UploadType): { readonly files: number; readonly last: string | undefined } {
     const written = this.#entries.filter((one) => one.type === type && one.part !== null);
     return { files: written.length, last: written.at(-1)?.last ?? undefined };
@@ -102,7 +102,6 @@ export class ExportJournal {
     this.#entries.push(entry);
   }
 
-  /** Turns the folder into a finished export. */
   async finish(manifest: Manifest): Promise<void> {
     const path = join(this.#folder, newManifestName);
     await writeFlushed(path, `${JSON.stringify(manifest, null, 2)}\n`, 'w');

@@ -2,37 +2,40 @@ import { ChangeCursors } from '../changes/change-cursor.ts';
 import { freshCursor } from '../changes/change-log.ts';
 import { version } from '../config.ts';
 import { isUnswept } from '../erasure/find-erasures.ts';
+import { uuidLiteral } from '../interactions/interaction-rows.ts';
 import { SignedCursors } from '../keys/signed-cursors.ts';
+import { limits } from '../limits.ts';
 import { audit, type Operator } from '../operator/audit-log.ts';
 import { findOrganisation } from '../operator/organisations.ts';
+import { withoutSorting } from '../postgres/index-order.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { takeRows } from '../postgres/take-rows.ts';
 import { inTransaction, queryRow } from '../postgres/transactions.ts';
+import { LineBuffer } from '../records/line-buffer.ts';
 import { readLines } from '../records/read-records.ts';
+import { quote } from '../records/tables.ts';
+import { interaction } from '../registry/interaction.ts';
 import { idFieldOf } from '../registry/resources.ts';
 import { inOrderOfReference, type UploadType } from '../registry/upload-types.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
 import { ExportJournal } from './export-journal.ts';
-import { interactionLines } from './interaction-lines.ts';
 import { moveLimits } from './limits.ts';
 import { countsOf, format, formatVersion, type Manifest, MoveRefused } from './manifest.ts';
 import { PartWriter } from './part-writer.ts';
 
-/**
- * A move uses two database logins. One reads and stores records, and the other finds the organisation and writes the audit
- * log.
- */
+/** One database login reads and stores records, and the other finds the organisation and writes the audit log. */
 export interface MovePools {
   readonly serving: Pool;
   readonly admin: Pool;
 }
 
-/** Called with the number of rows processed so far for a type. */
 export type Report = (type: UploadType, rows: number) => void;
 
 /**
- * Writes everything that an organisation has stored to a folder. The export does not use a snapshot. For a billion rows,
- * holding a snapshot would block vacuum on all tables for hours, and the snapshot would be lost if its connection broke.
- * Instead, each type is read before the types it refers to. Records are never removed, so the files contain everything
- * that a row refers to. Everything that is stored during the export is in the change feed.
+ * The export does not use a snapshot. For a billion rows, holding a snapshot would block vacuum on all tables for
+ * hours, and the snapshot would be lost if its connection broke. Instead, each type is read before the types it refers
+ * to. Records are never removed, so the files contain everything that a row refers to. Everything that is stored during
+ * the export is in the change feed.
  */
 export async function exportOrganisation(
   { serving, admin }: MovePools,
@@ -138,10 +141,42 @@ function linesOf(
   });
 }
 
+const interactionFields = ['interaction_id', ...Object.keys(interaction)].map(quote).join(', ');
+
 /**
- * Throws if the database was restored, because it may contain people who had been erased. The error message is for the
- * operator.
+ * Oldest first, so that the import stores interactions in the order in which they were received. One partition at a
+ * time, because otherwise the planner would have to consider every day's partition for each query.
  */
+async function* interactionLines(
+  pool: Pool,
+  organisationId: string,
+  after: string = firstUuid,
+): AsyncGenerator<Buffer> {
+  const { rows: days } = await pool.query<{ end_id: string }>(
+    'select end_id from interaction_partitions where end_id > $1 order by first_id',
+    [after],
+  );
+  const lines = new LineBuffer();
+  let last = after;
+  for (const { end_id } of days)
+    for (let count: number = limits.recordsPerRead; count === limits.recordsPerRead; ) {
+      const text = `
+        select r.interaction_id, row_to_json(r)::text as interaction from (
+          select ${interactionFields} from interactions
+          where organisation_id = $1 and interaction_id > ${uuidLiteral(last)} and interaction_id < ${uuidLiteral(end_id)}
+          order by interaction_id limit ${limits.recordsPerRead}) r
+        order by r.interaction_id`;
+      const take = (id: string, line: string) => {
+        last = id;
+        lines.add(line);
+      };
+      const query = { text, values: [organisationId] };
+      count = await withoutSorting(pool, (client) => takeRows(client, query, take));
+      yield lines.take();
+    }
+}
+
+/** A restored database may contain people who had been erased. The error message is for the operator. */
 async function refuseRestored(pool: Pool): Promise<void> {
   await pool.query('select keys_can_be_trusted()');
 }
@@ -155,7 +190,7 @@ async function refuseErasing(pool: Pool, organisationId: string): Promise<void> 
     throw new MoveRefused('people are being erased from this organisation; export it when that is done');
 }
 
-/** Throws if people were erased during the export, because files that were already written may contain these people. */
+/** Files that were already written may contain people who were erased during the export. */
 async function refuseErased(pool: Pool, organisationId: string, { head }: ExportJournal): Promise<void> {
   if ((await suppressionsVersion(pool, organisationId)) !== head.suppressions_version)
     throw new MoveRefused(

@@ -19,7 +19,7 @@ import { moveLimits } from './limits.ts';
 import { type Manifest, MoveRefused, type Part, readManifest, verifyParts } from './manifest.ts';
 import { type RequestLines, requestsOf } from './part-reader.ts';
 
-export interface ImportResult {
+interface ImportResult {
   readonly manifest: Manifest;
   /** Whether an earlier run has already stored everything. */
   readonly wasDone: boolean;
@@ -27,9 +27,9 @@ export interface ImportResult {
 }
 
 /**
- * Stores an export with the same checks and transactions as uploads. Each batch has a receipt whose id is derived from
- * the export and from the batch's position in it. A batch and its receipt commit together, and receipt ids are unique, so
- * no batch is stored twice, no matter when the import is interrupted and when it continues.
+ * Uses the same checks and transactions as uploads. Each batch has a receipt whose id is derived from the export and
+ * from the batch's position in it. A batch and its receipt commit together, and receipt ids are unique, so no batch is
+ * stored twice, no matter when the import is interrupted and when it continues.
  */
 export async function importOrganisation(
   pools: MovePools,
@@ -90,7 +90,7 @@ class ImportRun {
     this.#references = references;
   }
 
-  /** Stores a part. Returns when the whole part is stored, because the next part may refer to it. */
+  /** Returns when the whole part is stored, because the next part may refer to it. */
   async storePart(part: Part, onStored: (rows: number) => void): Promise<void> {
     const running = new Set<Promise<void>>();
     try {
@@ -161,7 +161,7 @@ const alreadyRunning = new MoveRefused(
   'another process is importing the same export; wait until it has ended, and run the command again',
 );
 
-/** Returns a batch's receipt id. The same batch of an export always gets the same id. */
+/** The same batch of an export always gets the same id. */
 function requestIdOf({ beganMs, sha256 }: Running, { file }: Part, number: number): string {
   const hash = createHash('sha256').update(`${sha256} ${file} ${number}`).digest();
   const counter = hash.readUInt16BE(8) & 0xfff;

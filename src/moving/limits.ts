@@ -1,6 +1,6 @@
 /**
- * Limits for exports and imports. When an import continues, it must split the files in the same way as before, so the
- * request limits are part of the format.
+ * When an import continues, it must split the files in the same way as before, so the request limits are part of the
+ * format.
  */
 export const moveLimits = {
   /** An export file is full after this many rows, or after this many bytes before compression. */

@@ -15,7 +15,7 @@ export const manifestName = 'manifest.json';
 export const format = 'intake-organisation';
 export const formatVersion = 1;
 
-/** A file with rows of one type as NDJSON, compressed with Zstandard. */
+/** Contains rows of one type as NDJSON, compressed with Zstandard. */
 export interface Part {
   readonly type: UploadType;
   readonly file: string;
@@ -30,9 +30,9 @@ export interface Manifest {
   readonly format_version: typeof formatVersion;
   readonly service_version: string;
   readonly organisation: { readonly slug: string; readonly name: string; readonly created_at: string };
-  /** The time when the export started. */
+  /** When the export started. */
   readonly created_at: string;
-  /** A cursor that was created before the first row was read. The old service's change feed continues from it. */
+  /** Created before the first row was read. The old service's change feed continues from it. */
   readonly changes_cursor: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly files: readonly Part[];
@@ -53,7 +53,7 @@ export function countsOf(parts: readonly Part[]): Record<string, number> {
   );
 }
 
-/** Reads a folder's manifest and computes its hash, which identifies the export. */
+/** The hash of the manifest identifies the export. */
 export async function readManifest(folder: string): Promise<{ manifest: Manifest; sha256: string }> {
   const text = await readBounded(folder);
   let read: unknown;
@@ -129,7 +129,6 @@ function isPart(part: Part): boolean {
   );
 }
 
-/** Checks every file against the manifest before anything is stored. */
 export async function verifyParts(
   folder: string,
   { files }: Manifest,

@@ -9,7 +9,7 @@ import { hasChanged, MoveRefused, type Part } from './manifest.ts';
 
 /** The lines of a part that are stored together, like an upload's body. */
 export interface RequestLines {
-  /** The number of the request within its part, counted from 1. */
+  /** Within its part, counted from 1. */
   readonly number: number;
   readonly body: Buffer;
   readonly rows: number;
@@ -21,10 +21,7 @@ const newline = 0x0a;
 const interactionStart = Buffer.from('{"interaction_id":"');
 const interactionIdEnd = interactionStart.length + firstUuid.length + '",'.length;
 
-/**
- * Splits a part into requests. The result depends only on the part's bytes, so an import that continues gets the same
- * requests.
- */
+/** The result depends only on the part's bytes, so an import that continues gets the same requests. */
 export async function* requestsOf(folder: string, part: Part): AsyncGenerator<RequestLines> {
   const hash = createHash('sha256');
   const cutter = new RequestCutter(part);
@@ -68,7 +65,7 @@ function otherRows({ file, rows }: Part, found: string): MoveRefused {
   return new MoveRefused(`${file} has ${found} rows, but its manifest states ${rows}; export again`);
 }
 
-/** Splits lines into requests. Each request has its own buffer, which is transferred to a worker thread. */
+/** Each request has its own buffer, which is transferred to a worker thread. */
 class RequestCutter {
   readonly #part: Part;
   #number = 0;

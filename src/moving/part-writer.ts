@@ -9,7 +9,6 @@ import { type Part, partName } from './manifest.ts';
 
 const newline = 0x0a;
 
-/** Writes one export file, compressing and hashing the lines. */
 export class PartWriter {
   rows = 0;
   /** The size of the lines before compression. */
@@ -44,7 +43,6 @@ export class PartWriter {
     this.#lastLine = lines.subarray(lines.lastIndexOf(newline, lines.length - 2) + 1);
   }
 
-  /** Returns the value of a field in the last row that was written. */
   last(field: string): string {
     return JSON.parse(this.#lastLine.toString())[field];
   }

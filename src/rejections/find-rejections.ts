@@ -33,7 +33,6 @@ import {
 } from './rejections.ts';
 import { settleOrganisation } from './unsettled-batches.ts';
 
-/** The filters shared by all operations on rejections. */
 export const rejectionFilters = {
   type: optional(oneOf(uploadTypes)),
   code: optional(oneOf(problemCodes, { description: 'only rejections with an error of this code' })),
@@ -51,9 +50,7 @@ export const rejectionPaging = {
   limit: optional(perPage('rejections', limits.rejectionsPerPageMax, limits.rejectionsPerPageDefault)),
 } satisfies Record<string, Field>;
 
-/**
- * Returns a page as JSON. Records are inserted as the stored text, because parsing and serialising could change them.
- */
+/** Records are inserted as the stored text, because parsing and serialising could change them. */
 export async function rejectionPage(
   pool: Pool,
   organisationId: string,
@@ -92,10 +89,7 @@ function errorsOf({ fields, codes, messages }: Reasons) {
   return codes.map((code, at) => ({ field: fields[at] || null, code, message: messages[at] ?? '' }));
 }
 
-/**
- * Rejections of one type with the same error. `first` and `last` are ids, which contain times. The first rejection is
- * the example.
- */
+/** `first` and `last` are ids, which contain times. The first rejection is the example. */
 interface Group {
   readonly type: string;
   readonly code: string;
@@ -147,7 +141,7 @@ function nameOf({ type, code, field }: Group): string {
   return [type, code, field].join(' ');
 }
 
-/** Groups rejections by error. A record that failed with several errors is in a group for each of them. */
+/** A record that failed with several errors is in a group for each of them. */
 async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFilter): Promise<Group[]> {
   const { code, field, request_id } = filter;
   const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
@@ -200,8 +194,8 @@ export async function countRejections(
 }
 
 /**
- * Deletes the matching rejections in transactions of limited size, until the time is up. If `hasMore` is true, the same
- * call has to be repeated. Each call deletes something if anything matches.
+ * Stops when the time is up. If `hasMore` is true, the same call has to be repeated. Each call deletes something if
+ * anything matches.
  */
 export async function discardRejections(
   pool: Pool,
@@ -225,9 +219,8 @@ export async function discardRejections(
 }
 
 /**
- * Returns the groups of kinds to discard one after another, each with as many kinds as fit into one transaction.
- * Discarding the oldest rejections of all kinds instead would make each transaction read the next ids of every kind and
- * discard only a few of them.
+ * Each group has as many kinds as fit into one transaction. Discarding the oldest rejections of all kinds instead would
+ * make each transaction read the next ids of every kind and discard only a few of them.
  */
 async function kindsToDiscard(
   pool: Pool,

@@ -8,12 +8,10 @@ import type { ColumnType } from '../registry/fields.ts';
 import { perType } from '../registry/resources.ts';
 import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
 
-/** New rejections, with one array per column. */
 export interface NewRejections {
   readonly count: number;
   readonly rejectionIds: Buffer;
   readonly kindIds: Buffer;
-  /** The index of each record in its request. */
   readonly indices: Buffer;
   readonly recordIds: Buffer;
 }
@@ -39,9 +37,7 @@ const keepFailedText = `
   from ${sentRows([...sentColumns, 'record', 'updated'], [...sentTypes, 'text', 'timestamptz'])}
   ${unlessThere}`;
 
-/**
- * Keeps records that failed validation. `texts` contains their JSON, and `updated` contains their own `updated` values.
- */
+/** `texts` contains the records' JSON, and `updated` contains their own `updated` values. */
 export async function keepFailed(
   client: Client,
   organisationId: string,
@@ -60,10 +56,7 @@ function writtenDown(value: string, column: ColumnType): string {
   return column === 'jsonb' ? `${value}::json` : value;
 }
 
-/**
- * Returns the statement that keeps records with a missing reference. PostgreSQL builds each record's JSON from the
- * arrays that would have been stored.
- */
+/** PostgreSQL builds each record's JSON from the arrays that would have been stored. */
 const keepMissingStatement = perType((type: UploadType) => {
   const fields = Object.entries(sentFields(type));
   const isInteraction = type === 'interactions';
@@ -83,7 +76,6 @@ const keepMissingStatement = perType((type: UploadType) => {
   };
 });
 
-/** Keeps records with a missing reference. */
 export async function keepMissing(
   client: Client,
   organisationId: string,

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { kindOf, type RejectionKind } from './rejection-kinds.ts';
 
-/** The reasons why a record failed. `field` is null if the problem is with the record as a whole. */
+/** `field` is null if the problem is with the record as a whole. */
 export type Problems = readonly {
   readonly field: string | null;
   readonly code: string;
@@ -9,10 +9,9 @@ export type Problems = readonly {
 }[];
 
 /**
- * The rejection kinds in a batch. All records with equal problems share one kind. Equal problems are usually the same
- * object, so their text is compared only when an object first occurs. If the batch or the organisation (`isFull`) has
- * too many kinds, further ones are reduced to their first problem. Otherwise, records crafted to fail in different ways
- * would each need their own kind.
+ * All records with equal problems share one kind. Equal problems are usually the same object, so their text is compared
+ * only when an object first occurs. If the batch or the organisation (`isFull`) has too many kinds, further ones are
+ * reduced to their first problem. Otherwise, records crafted to fail in different ways would each need their own kind.
  */
 export class KindList {
   readonly #type: string;

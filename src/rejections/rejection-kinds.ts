@@ -3,21 +3,18 @@ import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { queryRows } from '../postgres/transactions.ts';
 
-/** A record's errors. Each invalid field has a name (empty for the record as a whole), a code and a message. */
+/** A field is empty if its error is about the record as a whole. */
 export interface Reasons {
   readonly fields: readonly string[];
   readonly codes: readonly string[];
   readonly messages: readonly string[];
 }
 
-/** A group of a type's rejections that have the same errors. */
 export interface RejectionKind extends Reasons {
   readonly kind_id: string;
 }
 
-/**
- * Returns the kind for these errors. The id is a hash of the errors, so every process creates the same kind for them.
- */
+/** The id is a hash of the errors, so every process creates the same kind for them. */
 export function kindOf(type: string, reasons: Reasons): RejectionKind {
   const { fields, codes, messages } = reasons;
   const hash = createHash('sha256')
@@ -34,9 +31,9 @@ export function kindOf(type: string, reasons: Reasons): RejectionKind {
 }
 
 /**
- * Stores the kinds that are not stored yet. It skips known kinds first: `on conflict` locks every existing row, so
- * uploads that fail for the same reason would queue, and could deadlock with the roll-up. The remaining kinds are
- * inserted in id order, because other uploads may be storing the same kinds.
+ * Known kinds are skipped first: `on conflict` locks every existing row, so uploads that fail for the same reason would
+ * queue, and could deadlock with the roll-up. The remaining kinds are inserted in id order, because other uploads may
+ * be storing the same kinds.
  */
 export async function storeKinds(
   client: Client,
@@ -70,7 +67,6 @@ export async function storeKinds(
   await queryRows(client, store, unknown.length);
 }
 
-/** Returns whether an organisation has reached the maximum number of kinds. */
 export async function hasAllKinds(client: Client, organisationId: string): Promise<boolean> {
   const { rows } = await client.query<{ has_all: boolean }>({
     name: 'has all rejection kinds',
@@ -92,12 +88,12 @@ export interface KindFilter {
   readonly field?: string;
 }
 
-export interface CountedKind extends RejectionKind {
+interface CountedKind extends RejectionKind {
   readonly type: string;
   readonly count: number;
 }
 
-/** Returns the kinds that have rejections, along with their counts, most frequent first. */
+/** Most frequent first. */
 export async function listKinds(
   pool: Pool,
   organisationId: string,
@@ -123,7 +119,6 @@ export async function listKinds(
   return rows.map(({ count, ...kind }) => ({ ...kind, count: Number(count) }));
 }
 
-/** Returns the total number of rejections, over all organisations. */
 export async function countAllRejections(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ count: string }>(
     `select (select coalesce(sum(rejections), 0) from rejection_kinds)

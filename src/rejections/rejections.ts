@@ -25,17 +25,15 @@ export interface StoredRejection extends Reasons {
   readonly record: string | null;
 }
 
-/** A range of rejections after an id, oldest first. */
 export interface RejectionRange {
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /**
- * Returns the ids of the next matching rejections, using the most suitable index: by request, by kind if the filter
- * contains errors, by type, or by id. `kindIds` are the matching kinds, and undefined means all kinds. Equality is
- * written as a range and an order, so that PostgreSQL cannot choose another index. With `=`, it may scan by id instead,
- * and read a million rows for a type without rejections.
+ * Uses the most suitable index: by request, by kind if the filter contains errors, by type, or by id. `kindIds` are the
+ * matching kinds, and undefined means all kinds. Equality is written as a range and an order, so that PostgreSQL cannot
+ * choose another index. With `=`, it may scan by id instead, and read a million rows for a type without rejections.
  */
 export async function listIds(
   pool: Pool,
@@ -71,8 +69,8 @@ export async function listIds(
   return rows.map(({ rejection_id }) => rejection_id);
 }
 
-/** Returns the kinds that match a filter, or undefined if all kinds match. */
-export async function kindIdsOf(
+/** Returns undefined if all kinds match. */
+async function kindIdsOf(
   pool: Pool,
   organisationId: string,
   { type, code, field }: RejectionFilter,
@@ -86,7 +84,7 @@ export async function kindIdsOf(
   return kinds.map(({ kind_id }) => kind_id);
 }
 
-/** Returns the rejections with these ids, in id order, until their records exceed `bytesMax`. */
+/** Returns rejections in id order, until their records exceed `bytesMax`. */
 export async function readRejections(
   pool: Pick<Pool, 'query'>,
   organisationId: string,
@@ -123,7 +121,6 @@ export async function readRejections(
 
 type NoReasons = Readonly<Record<keyof Reasons, null>>;
 
-/** Returns the rejections with these ids, without records and errors. */
 export async function readExamples(
   pool: Pool,
   organisationId: string,
@@ -137,7 +134,7 @@ export async function readExamples(
   return rows;
 }
 
-/** Returns a page of rejections, which is cut short if the records exceed `bytesMax`, and whether there are more. */
+/** The page is cut short if the records exceed `bytesMax`. */
 export async function pageOfRejections(
   pool: Pool,
   organisationId: string,
@@ -151,7 +148,6 @@ export async function pageOfRejections(
   return { rejections, more: rejections.length < ids.length };
 }
 
-/** Returns the number of one request's rejections and the first and last of them, by kind. */
 export async function countByKind(
   pool: Pool,
   organisationId: string,
@@ -166,7 +162,6 @@ export async function countByKind(
   return new Map(rows.map(({ kind_id, ...counted }) => [kind_id, counted]));
 }
 
-/** Returns the first and the last rejection of each kind. */
 export async function endsOfKinds(
   pool: Pool,
   organisationId: string,
@@ -193,10 +188,9 @@ export interface EarlierRejection {
 }
 
 /**
- * Locks the rejections that `find` returns. Rejections are locked in id order and after the records, to avoid
- * deadlocks. They are first found, then locked by id, and compared when they can no longer change. With a single
- * statement, PostgreSQL joined all ids with all rejections of an organisation that had grown since the last analyze,
- * and 1,000 records took longer than the statement timeout.
+ * Rejections are locked in id order and after the records, to avoid deadlocks. They are first found, then locked by id,
+ * and compared when they can no longer change. With a single statement, PostgreSQL joined all ids with all rejections
+ * of an organisation that had grown since the last analyze, and 1,000 records took longer than the statement timeout.
  */
 export async function lockFound(
   client: Client,
@@ -211,8 +205,8 @@ export async function lockFound(
 }
 
 /**
- * Merges entries with the same id. If a record was sent several times, its rejection is found several times. The
- * rejection is settled if any of these records settles it.
+ * If a record was sent several times, its rejection is found several times. The rejection is settled if any of these
+ * records settles it.
  */
 function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   const byId = new Map<string, EarlierRejection>();
@@ -221,7 +215,7 @@ function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   return [...byId.values()];
 }
 
-/** Deletes the locked rejections that are settled, and adds the change in the count of each kind to `changes`. */
+/** Adds the change in the count of each kind to `changes`. */
 export async function deleteSettled(
   client: Client,
   organisationId: string,
@@ -234,7 +228,7 @@ export async function deleteSettled(
   for (const kindId of gone.values()) countChange(changes, kindId, -1);
 }
 
-/** Finds the rejections of records. `sent` contains the records' ids and, in a second array, their `updated` values. */
+/** `sent` contains the records' ids and, in a second array, their `updated` values. */
 export async function findRejectionsOf(
   client: Client,
   organisationId: string,
@@ -254,7 +248,7 @@ export async function findRejectionsOf(
   return rows;
 }
 
-/** Returns the kinds of the given rejections, skipping rejections that no longer exist. */
+/** Skips rejections that no longer exist. */
 export async function kindsOfRejections(
   client: Client,
   organisationId: string,
@@ -267,7 +261,7 @@ export async function kindsOfRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** Locks rejections in id order until the transaction ends. Returns the ones that exist. */
+/** In id order. Returns the ones that exist. */
 export async function lockRejections(
   client: Client,
   organisationId: string,
@@ -282,7 +276,6 @@ export async function lockRejections(
   return new Set(rows.map(({ rejection_id }) => rejection_id));
 }
 
-/** Deletes locked rejections and returns the kind of each. */
 export async function deleteLocked(
   client: Client,
   organisationId: string,
@@ -294,10 +287,10 @@ export async function deleteLocked(
 }
 
 /**
- * Deletes rejections and returns the ones that existed, each with its kind. They are locked in id order. The subquery
- * is wrapped in an array, so that it is executed once. With `in`, PostgreSQL would execute the subquery for each row if
- * it expects a single row, as it does for an organisation that has grown since the last analyze. Deleting 10,000
- * rejections would then take minutes instead of 50 ms.
+ * Returns the rejections that existed, each with its kind. They are locked in id order. The subquery is wrapped in an
+ * array, so that it is executed once. With `in`, PostgreSQL would execute the subquery for each row if it expects a
+ * single row, as it does for an organisation that has grown since the last analyze. Deleting 10,000 rejections would
+ * then take minutes instead of 50 ms.
  */
 export async function deleteRejections(
   client: Client,
@@ -315,7 +308,6 @@ export async function deleteRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** Changes the kind of locked rejections. */
 export async function changeKinds(
   client: Client,
   organisationId: string,
@@ -332,7 +324,6 @@ export async function changeKinds(
   await queryRows(client, statement, rejectionIds.length);
 }
 
-/** Returns the given types that have rejections. */
 export async function typesRejected(
   pool: Pool,
   organisationId: string,

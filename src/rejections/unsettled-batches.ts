@@ -11,11 +11,11 @@ import { lastUuid } from '../registry/uuid-v7.ts';
 import { deleteSettled, type EarlierRejection, lockFound } from './rejections.ts';
 
 /**
- * Returns the statements that record a batch's ids, so that the rejections of its records can be removed later. A batch
- * of a type with many rejections does not look for them itself, because finding an id among a million costs half as
- * much as storing a record. Instead it adds a row with the ids. Maintenance removes the rejections later. They are
- * removed earlier if a request reads rejections, if one of the records fails in another batch, or if one of them is
- * replayed. This way, no clock is needed to tell whether a record failed before or after it was stored.
+ * A batch of a type with many rejections does not look for the rejections of its records, because finding an id among a
+ * million costs half as much as storing a record. Instead it adds a row with the ids. Maintenance removes the
+ * rejections later. They are removed earlier if a request reads rejections, if one of the records fails in another
+ * batch, or if one of them is replayed. This way, no clock is needed to tell whether a record failed before or after it
+ * was stored.
  */
 export function noteUnsettled(
   organisationId: string,
@@ -27,7 +27,7 @@ export function noteUnsettled(
   return insertsInParts('unsettled_batches', columns, [[organisationId, type, randomUUIDv7(), ...arrays]]);
 }
 
-/** Settles the unsettled batches of an organisation's committed uploads, so that its rejections can be read. */
+/** Afterwards, the rejections can be read. */
 export async function settleOrganisation(pool: Pool, organisationId: string): Promise<void> {
   const newest = await newestUnsettled(pool, organisationId);
   if (newest === undefined) return;
@@ -39,7 +39,6 @@ export async function settleOrganisation(pool: Pool, organisationId: string): Pr
   while (!(await settleSome()));
 }
 
-/** Returns the newest unsettled batch, or undefined if all are settled. */
 export async function newestUnsettled(
   client: Pick<Pool, 'query'>,
   organisationId: string,
@@ -52,7 +51,7 @@ export async function newestUnsettled(
   return rows[0]?.batch_id;
 }
 
-/** Settles some of the batches up to this one, and returns whether none of them is left. */
+/** Settles some of the batches up to this one. */
 export async function settleUpTo(
   client: Client,
   organisationId: string,
@@ -71,7 +70,6 @@ export async function settleUpTo(
   return { done: [{ organisationId, stored: null, rejected, receipt: null }], isSettled: false };
 }
 
-/** Settles the batches of all organisations, a few at a time. */
 export const settling: JobKind = jobKind<'settle'>({
   name: 'settling',
   first: 'settle',
@@ -93,10 +91,7 @@ export const settling: JobKind = jobKind<'settle'>({
   },
 });
 
-/**
- * Settles the batches that stored one of the given records. It must run after records are locked and before rejections
- * are locked, to avoid deadlocks.
- */
+/** Must run after records are locked and before rejections are locked, to avoid deadlocks. */
 export async function settleBatchesOf(
   client: Client,
   organisationId: string,
@@ -121,8 +116,8 @@ export async function settleBatchesOf(
 }
 
 /**
- * Locks a type's oldest batches. It waits for other transactions that are settling the same batches, so those
- * transactions have committed when it returns.
+ * Waits for other transactions that are settling the same batches, so those transactions have committed when it
+ * returns.
  */
 async function lockOldest(client: Client, organisationId: string, type: UploadType): Promise<string[]> {
   const { rows } = await client.query<{ batch_id: string }>({
@@ -135,10 +130,7 @@ async function lockOldest(client: Client, organisationId: string, type: UploadTy
   return rows.map(({ batch_id }) => batch_id);
 }
 
-/**
- * Deletes the rejections of records that locked batches have stored, unless the rejected version is newer. It then
- * deletes the batches.
- */
+/** Keeps a rejection if the rejected version is newer. */
 async function settle(
   client: Client,
   organisationId: string,

@@ -1,17 +1,17 @@
+// reports/: revenue from recommendations, counted in steps from the change log (see docs/uploading/recommendations.md).
+
 import type { Client } from '../postgres/pool.ts';
 import { creditCodes, creditTransactions, findTransactions, transactionsAfter } from './count-credits.ts';
 import { addInteractions, addTouches, addVisits, type Which } from './count-touches.ts';
 
-/** The input of a step: the new interactions, and the ids of new or changed transactions. */
 export interface Changed {
   readonly interactions: Which;
   readonly transactions: readonly string[];
 }
 
 /**
- * Counts new and changed rows in the caller's transaction. The transaction must be repeatable read and must have locked
- * the organisation's report_progress row. Ids that are already counted change nothing, so a step may also be given old
- * ids.
+ * The caller's transaction must be repeatable read and must have locked the organisation's report_progress row. Ids
+ * that are already counted change nothing, so a step may also be given old ids.
  */
 export async function countChanges(
   client: Client,

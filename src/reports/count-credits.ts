@@ -19,16 +19,16 @@ const windowRows = `(values ${Object.values(windows)
   .join(', ')}) as w(hours)`;
 
 /**
- * Returns SQL for an organisation's rows with the ids in an array. Each row is looked up through the index. With a
- * join, PostgreSQL would read all of the organisation's rows as long as it considers the table small.
+ * Each row is looked up through the index. With a join, PostgreSQL would read all of the organisation's rows as long as
+ * it considers the table small.
  */
 const rowsWith = (table: string, ids: string) => `
   unnest(${ids}::uuid[]) as ids(id) cross join lateral (
     select * from ${table} where organisation_id = $1 and transaction_id = ids.id offset 0) as t`;
 
 /**
- * Returns the statement that adds credits to the sums. It adds the credits of codes and transactions after this step,
- * minus their credits before it. Credits that did not change cancel out, and their sums are not touched.
+ * Adds the credits of codes and transactions after this step, minus their credits before it. Credits that did not
+ * change cancel out, and their sums are not touched.
  */
 const addCredits = (credits: string) => `
   insert into report_sums as s (organisation_id, dimension, value, day, basis, ${creditColumns.join(', ')})
@@ -53,7 +53,7 @@ const addCredits = (credits: string) => `
 /** The sign is -1 for the state before this step and 1 for the state after it. */
 const signs = `(values (-1), (1)) as v(sign)`;
 
-/** Selects a column from the touch if the touch is within the window, and from the code itself otherwise. */
+/** From the touch if it is within the window, and from the code itself otherwise. */
 const creditedTo = (column: string) =>
   `case when t.event_time > c.event_time - make_interval(hours => w.hours) then t.${column} else c.${column} end`;
 
@@ -69,10 +69,7 @@ const codesToCredit = `
     offset 0) as c
   where n.organisation_id = $1 and n.step = $2::bigint and n.basis = 'recommendation' and n.student_id <> '${nobody}'`;
 
-/**
- * Selects codes with the touch that they are credited to. The last touch before a code counts in every window that
- * includes it.
- */
+/** The last touch before a code counts in every window that includes it. */
 const creditedCodes = `
   select v.sign, w.hours, ${dayOf('c.event_time')} as day, ${creditedTo('basis')} as basis, c.item_type, c.item_id,
     ${creditedTo('platform')} as platform, ${creditedTo('country')} as country,
@@ -97,7 +94,6 @@ export async function creditCodes(client: Client, organisationId: string, step: 
   });
 }
 
-/** Returns the transactions that may now be credited to a new interaction. */
 export async function transactionsAfter(
   client: Client,
   organisationId: string,
@@ -118,19 +114,17 @@ export async function transactionsAfter(
   return rows.map(({ transaction_id }) => transaction_id);
 }
 
-/** The transactions of a step. */
 interface Transactions {
-  /** New and changed ones. */
   readonly stored: readonly string[];
-  /** Ones that were deleted together with their person. Their figures stay. */
+  /** Deleted together with their person. Their figures stay. */
   readonly erased: readonly string[];
-  /** Ones that may be credited to a new interaction. */
+  /** They may be credited to a new interaction. */
   readonly unchanged: readonly string[];
 }
 
 /**
- * Returns which of these transactions are stored, and which were erased. Transactions of people who are being erased are
- * left out. They are in the log again, once they have lost their person or are deleted.
+ * Transactions of people who are being erased are left out. They are in the log again, once they have lost their person
+ * or are deleted.
  */
 export async function findTransactions(
   client: Client,
@@ -194,10 +188,7 @@ const creditedTransactions = `
       where v.student_id <> '${nobody}'
       order by w.hours, k.rank)) as c`;
 
-/**
- * Recalculates the credits of transactions, and then stores the counted state of the changed ones. It reads
- * `transactions` twice, so the caller's transaction must be repeatable read.
- */
+/** Reads `transactions` twice, so the caller's transaction must be repeatable read. */
 export async function creditTransactions(
   client: Client,
   organisationId: string,

@@ -13,14 +13,13 @@ import {
   orHyphen,
 } from './report-sql.ts';
 
-/** Selects interactions by their ids, or the next ones after a given id. */
 export type Which =
   | { readonly ids: readonly string[] }
   | { readonly after: string; readonly until: string; readonly count: number };
 
 /**
- * Adds the interactions that are not counted yet, with this step's number. Returns how many it added. Interactions of
- * people who are being erased are skipped. Those that stay are in the log again, once they have lost their person.
+ * Returns how many interactions it added. Interactions of people who are being erased are skipped. Those that stay are
+ * in the log again, once they have lost their person.
  */
 export async function addInteractions(
   client: Client,
@@ -54,7 +53,7 @@ export async function addInteractions(
   return rowCount ?? 0;
 }
 
-/** Returns the smallest and the largest id without sorting, because sorting thousands of ids would block requests. */
+/** Does not sort, because sorting thousands of ids would block requests. */
 function boundsOf(ids: readonly string[]): [string | undefined, string | undefined] {
   let [first, last] = [ids[0], ids[0]];
   for (const id of ids) {
@@ -64,7 +63,7 @@ function boundsOf(ids: readonly string[]): [string | undefined, string | undefin
   return [first, last];
 }
 
-/** Records the days of this step's visits, by student and by recommendation. */
+/** By student and by recommendation. */
 export async function addVisits(client: Client, organisationId: string, step: string): Promise<void> {
   await client.query({
     name: 'report: add visits',
@@ -119,8 +118,7 @@ const visitsInGroups = `
   where n.organisation_id = $1 and n.step = $2::bigint`;
 
 /**
- * Returns a variant of the query in `visitsInGroups` for a dimension with many groups. It looks up the days in the
- * index on subject and group.
+ * A variant of `visitsInGroups` for a dimension with many groups. Looks up the days in the index on subject and group.
  */
 function visitsInGroup(
   subject: 'student_id' | 'recommendation_id',
@@ -159,7 +157,7 @@ function visitsInGroup(
     )} as a on true`;
 }
 
-/** Returns SQL that adds gaps to a stored cumulative list. `counts` contains the change in the number of each gap. */
+/** The stored list is cumulative. `counts` contains the change in the number of each gap. */
 const addGaps = (stored: string, gaps: string, counts: string) => `
   case when ${gaps} is not null then (
     select array(
@@ -173,9 +171,8 @@ const addGaps = (stored: string, gaps: string, counts: string) => `
       offset 0) as l) end`;
 
 /**
- * Adds this step's touches to the sums, along with the numbers of distinct students and recommendations with a visit. A
- * visit between two other visits of the same subject also affects the later visit, because the gap before it becomes
- * shorter.
+ * Also counts distinct students and recommendations with a visit. A visit between two other visits of the same subject
+ * also affects the later visit, because the gap before it becomes shorter.
  */
 const [touches, students, recommendations] = [0, 1, 2];
 export async function addTouches(client: Client, organisationId: string, step: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The attribution windows in hours. There are only a few, because each is counted in advance. */
+/** In hours. There are only a few, because each is counted in advance. */
 export const windows = { '1h': 1, '24h': 24, '7d': 168 } as const;
 export type Window = keyof typeof windows;
 export const windowNames = Object.keys(windows) as Window[];
@@ -17,7 +17,7 @@ export const basisOf = `
 /** Longer values would not fit into an index. */
 export const countryCharactersMax = 100;
 
-/** The definitions of the figures, which are included in every response. */
+/** Included in every response. */
 export const definitions = {
   touch: 'an interaction with source SERVICE and a recommendation_id; of browsing, one with neither',
   unusable: 'an interaction with only one of the two; counted in unusable and nowhere else',

@@ -3,9 +3,9 @@ import type { Client } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 
 /**
- * Erases some rows of these students, who must be in `erasure_ids`, from the data behind the report, in the caller's
- * transaction (read committed). Returns whether there may be more. The figures stay, if this is done before the students'
- * interactions and transactions are changed: the report would count those changes as long as its own rows have a student.
+ * Erases some rows of these students, who must be in `erasure_ids`, and returns whether there may be more. The caller's
+ * transaction must be read committed. The figures stay, if this is done before the students' interactions and
+ * transactions are changed: the report would count those changes as long as its own rows have a student.
  */
 export async function eraseFromReport(
   client: Client,

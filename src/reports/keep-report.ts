@@ -9,9 +9,8 @@ import {
   queryRows,
   retryConflicts,
 } from '../postgres/transactions.ts';
-import { firstUuid } from '../registry/uuid-v7.ts';
+import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
 import { type Changed, countChanges } from './count-changes.ts';
-import { organisationsWithReport } from './report-switch.ts';
 
 interface Progress {
   readonly step: string;
@@ -20,7 +19,6 @@ interface Progress {
   readonly transactions_after: string | null;
 }
 
-/** The back-off state of an organisation whose last step failed. */
 interface Failing {
   readonly pauseMs: number;
   readonly untilMs: number;
@@ -28,11 +26,10 @@ interface Failing {
 }
 
 /**
- * Counts the changes of all organisations whose report is on. The organisations take turns, with one step each, until
- * nothing is left or the time is up. The next run continues from there. While the process is busy, only a few changes
- * are counted, because reports may be late but requests may not. If an organisation's step fails, that organisation
- * pauses. It then continues with smaller steps, one after each round of the other organisations, because a step is slow
- * if one recommendation or student has very many interactions.
+ * The organisations take turns, with one step each, until nothing is left or the time is up. The next run continues
+ * from there. While the process is busy, only a few changes are counted, because reports may be late but requests may
+ * not. If an organisation's step fails, that organisation pauses. It then continues with smaller steps, one after each
+ * round of the other organisations, because a step is slow if one recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
@@ -72,7 +69,6 @@ export class ReportKeeper {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Counts one step per organisation, and returns the organisations that may have more. */
   async #stepOfEach(
     organisationIds: readonly string[],
     isBusy: () => boolean,
@@ -114,9 +110,8 @@ export class ReportKeeper {
 }
 
 /**
- * Returns whether the database is unavailable, so that any other organisation's step would fail as well. A step that
- * took too long, used too much memory, or needed an unavailable cluster node says nothing about the other
- * organisations.
+ * If the database is unavailable, any other organisation's step would fail as well. A step that took too long, used too
+ * much memory, or needed an unavailable cluster node says nothing about the other organisations.
  */
 function isAway(error: unknown): boolean {
   const { code } = error as { code?: unknown };
@@ -124,10 +119,7 @@ function isAway(error: unknown): boolean {
   return isServerAway(error) && !/^(57014|55P03|25P0|53|58)/.test(String(code));
 }
 
-/**
- * Returns a function that reports whether the process is busy, based on the CPU time of all threads since the last
- * call.
- */
+/** Uses the CPU time of all threads since the last call. */
 export function watchCpu(): () => boolean {
   let last = { atMs: performance.now(), cpu: process.cpuUsage() };
   let isBusy = false;
@@ -198,7 +190,7 @@ export function keepStep(
   );
 }
 
-/** Limits each statement to the time that remains for all of them together. */
+/** Each statement gets the time that remains for all of them together. */
 function endingAfter(client: Client, msMax: number): Client {
   const endMs = performance.now() + msMax;
   const query = (...statement: Parameters<Client['query']>) => {
@@ -211,7 +203,7 @@ function endingAfter(client: Client, msMax: number): Client {
   return { query } as unknown as Client;
 }
 
-/** Locks an organisation's progress. Without this lock, two processes would count the same changes. */
+/** Without this lock, two processes would count the same changes. */
 async function lockProgress(client: Client, organisationId: string): Promise<Progress> {
   await client.query({
     name: 'report: begin',
@@ -236,9 +228,8 @@ interface Step {
 }
 
 /**
- * Returns the next step. The tables are walked completely before the log is read. If the log came first, an
- * organisation that uploads steadily would never finish the walk. The walk would not finish either if it restarted
- * whenever a day of the log is dropped.
+ * The tables are walked completely before the log is read. If the log came first, an organisation that uploads steadily
+ * would never finish the walk. The walk would not finish either if it restarted whenever a day of the log is dropped.
  */
 async function nextStep(
   client: Client,
@@ -271,7 +262,6 @@ async function nextStep(
   return fromLog(client, organisationId, at, size);
 }
 
-/** Returns the next changes from the log, with about as many ids as one step counts. */
 async function fromLog(
   client: Client,
   organisationId: string,
@@ -302,7 +292,6 @@ async function fromLog(
   };
 }
 
-/** Returns the next interactions from the table itself, in id order. */
 async function fromInteractions(
   client: Client,
   organisationId: string,
@@ -329,7 +318,6 @@ async function fromInteractions(
   };
 }
 
-/** Returns the next transactions from the table itself, in id order. */
 async function fromTransactions(
   client: Client,
   organisationId: string,
@@ -348,4 +336,42 @@ async function fromTransactions(
     changed: { interactions: { ids: [] }, transactions },
     progress: { ...at, transactions_after: rows.length === size ? (transactions.at(-1) ?? null) : null },
   };
+}
+
+/**
+ * `organisations` is read in a separate statement, because in a cluster it is on the coordinator, while all counted
+ * data is on other nodes.
+ */
+async function organisationsWithReport(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    'select organisation_id from organisations where recommendations_report',
+  );
+  return rows.map(({ organisation_id }) => organisation_id);
+}
+
+/**
+ * Returns 0 if all changes are counted. Numbers have no gaps, so an organisation's oldest uncounted change is found by
+ * its number. A report walks the tables only if changes were dropped from the log uncounted, so the lag of such a
+ * report is at least the length of the log.
+ */
+export async function reportLagMs(
+  pool: Pool,
+  { changesKeptDays }: Pick<Config, 'changesKeptDays'>,
+): Promise<number> {
+  const { rows } = await pool.query<{ oldest: string | null; is_walking: boolean | null }>(
+    `select min(u.change_id::text) as oldest,
+       bool_or(c.forgotten_number > coalesce(p.number, 0) or p.interactions_after is not null or p.transactions_after is not null)
+         as is_walking
+     from change_counters c
+     left join report_progress p on p.organisation_id = c.organisation_id
+     left join changes u on u.organisation_id = c.organisation_id
+       and u.number = greatest(coalesce(p.number, 0), c.forgotten_number) + 1
+     where c.organisation_id = any ($1::uuid[])`,
+    [await organisationsWithReport(pool)],
+  );
+  const { oldest, is_walking } = rows[0] ?? {};
+  return Math.max(
+    oldest ? Date.now() - msOfUuidV7(oldest) : 0,
+    is_walking ? changesKeptDays * 24 * 3_600_000 : 0,
+  );
 }

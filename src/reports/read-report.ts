@@ -1,10 +1,11 @@
 import { invalidRequest, RequestError } from '../errors.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
+import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { date, type Field, oneOf, optional, perPage, type Scalar, text } from '../registry/fields.ts';
-import { asOf } from './as-of.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import {
   correlation,
   definitions,
@@ -14,7 +15,6 @@ import {
   windowNames,
 } from './definitions.ts';
 import { columnOf, creditedFigures } from './report-sql.ts';
-import { hasReport } from './report-switch.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
   from: optional(
@@ -32,7 +32,7 @@ export const reportParameters: Readonly<Record<string, Field>> = {
 };
 
 interface Asked {
-  /** The range of days, as days since 2000. */
+  /** As days since 2000. */
   readonly from: number;
   readonly to: number;
   readonly window: Window;
@@ -55,7 +55,7 @@ export interface Figures {
   readonly share_of_transactions: number | null;
 }
 
-export interface Both {
+interface Both {
   readonly recommendations: Figures;
   readonly browsing: Figures | null;
 }
@@ -78,10 +78,7 @@ export interface RecommendationsReport {
   readonly next_cursor: string | null;
 }
 
-/**
- * Returns the report. The transaction is repeatable read, so all statements see one snapshot, and the groups add up to
- * the total.
- */
+/** The transaction is repeatable read, so all statements see one snapshot, and the groups add up to the total. */
 export async function recommendationsReport(
   pool: Pool,
   organisationId: string,
@@ -126,10 +123,48 @@ export async function recommendationsReport(
   return inTransaction(pool, work, 'begin isolation level repeatable read');
 }
 
+async function hasReport(client: Client, organisationId: string): Promise<boolean> {
+  const { rows } = await client.query<{ recommendations_report: boolean }>(
+    'select recommendations_report from organisations where organisation_id = $1',
+    [organisationId],
+  );
+  return rows[0]?.recommendations_report ?? false;
+}
+
 /**
- * Returns a cursor, which is the signature followed by the group's key. The key comes last because it can contain any
- * character.
+ * Everything that was committed before this time is counted. It is the time of the oldest uncounted change, or the
+ * start of the transaction, which is before its snapshot. It is null until the report has counted everything that was
+ * stored before the log existed or was dropped from the log uncounted.
  */
+async function asOf(client: Client, organisationId: string): Promise<string | null> {
+  const oldest = (condition: string, order: string) => `
+    (select change_id from changes where organisation_id = $1 and ${condition} order by ${order} limit 1)`;
+  const counted = `(select number from report_progress where organisation_id = $1)`;
+  const { rows } = await client.query<{
+    is_walking: boolean;
+    unnumbered: string | null;
+    uncounted: string | null;
+    begun: string;
+  }>(
+    `select exists (
+         select from report_progress
+         where organisation_id = $1 and (interactions_after is not null or transactions_after is not null))
+         or exists (
+           select from change_counters where organisation_id = $1 and forgotten_number > coalesce(${counted}, 0)) as is_walking,
+       ${oldest('number is null', 'change_id')} as unnumbered,
+       ${oldest(`number > coalesce(${counted}, 0)`, 'number')} as uncounted,
+       ${isoTime('now()')} as begun
+     from tenants where organisation_id = $1`,
+    [organisationId],
+  );
+  const [state] = rows;
+  if (!state || state.is_walking) return null;
+  const uncounted = [state.unnumbered, state.uncounted].filter((id) => id !== null).map(timeOfUuidV7);
+  // A process whose clock was wrong may have written a change from the future.
+  return [state.begun, ...uncounted].reduce((first, time) => (time < first ? time : first));
+}
+
+/** The key comes last because it can contain any character. */
 function writeCursor(grouping: Grouping, key: string, signer: CursorSigner): string {
   return `${signer.sign(`${grouping} ${key}`)}.${key}`;
 }
@@ -187,9 +222,8 @@ const sumOf = (column: string, basis: string) =>
   `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
 
 /**
- * Returns SQL for the distinct subjects in a range. Each subject is counted on its first day in the range, so a day
- * counts its subjects minus the subjects with an earlier visit in the range. When grouped by day, each day is its own
- * range.
+ * Each subject is counted on its first day in the range, so a day counts its subjects minus the subjects with an
+ * earlier visit in the range. When grouped by day, each day is its own range.
  */
 const distinctOf = (subjects: 'students' | 'recommendations', from: number, grouping: Grouping | 'total') =>
   grouping === 'day'
@@ -217,10 +251,9 @@ function sumsIn({ window, from }: Asked, grouping: Grouping | 'total'): string {
 }
 
 /**
- * Returns the sums of the groups after the cursor in key order, with one more group than fits on a page. For the total,
- * it returns one row. The groups are read through the primary key, which has this order. The days are literals, because
- * a plan that does not know them expects a small range. Such a plan would look up the range by day, and would read all
- * groups before sorting them.
+ * Returns one more group than fits on a page, or one row for the total. The groups are read through the primary key,
+ * which has their order. The days are literals, because a plan that does not know them expects a small range. Such a
+ * plan would look up the range by day, and would read all groups before sorting them.
  */
 async function sumsOf(
   client: Client,
@@ -276,7 +309,6 @@ function figuresOf(basis: Basis, row: SumRow, of: SumRow): Figures {
   };
 }
 
-/** Splits a group's key into its fields. */
 function groupOf(grouping: Grouping, key: string): Record<string, string | null> {
   if (grouping === 'item') return { item_type: key.slice(0, -37), item_id: key.slice(-36) };
   if (grouping === 'recommendation') return { recommendation_id: key };

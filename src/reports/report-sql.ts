@@ -2,21 +2,19 @@ import { limits } from '../limits.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Window, windowNames } from './definitions.ts';
 
-/** This file contains SQL fragments that counting and reading share. */
-
 /** Stands in for a missing student, because a primary key cannot contain nulls. */
 export const nobody = firstUuid;
 
 export const isUsable = (row: string) => `${row}.basis in ('recommendation', 'browsing')`;
 export const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;
 
-/** Returns SQL for a group's value. Null becomes a hyphen, and any other text is prefixed with an equals sign. */
+/** Null becomes a hyphen, and any other text is prefixed with an equals sign. */
 export const orHyphen = (column: string) => `coalesce('=' || ${column}, '-')`;
 export const itemOf = (row: string) => `${row}.item_type || ':' || ${row}.item_id`;
 
 /**
- * Returns SQL for the dimensions under which an interaction counts. The list is constant, because PostgreSQL recompiles
- * the expressions of a lateral `values` for every row. `case x when y` is avoided, because a cluster cannot forward it.
+ * The list is constant, because PostgreSQL recompiles the expressions of a lateral `values` for every row. `case x when
+ * y` is avoided, because a cluster cannot forward it.
  */
 export const dimensions = (row: string) => `
   cross join (values ('all'), ('item_type'), ('item'), ('platform'), ('country'), ('recommendation')) as k(dimension)
@@ -27,7 +25,7 @@ export const dimensions = (row: string) => `
 export const hasDimension = (row: string) =>
   `(k.dimension <> 'recommendation' or ${row}.recommendation_id is not null)`;
 
-/** The figures for codes and transactions. Each figure has one column per window. */
+/** Each figure has one column per window. */
 export const creditedFigures = ['codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
 export const columnOf = (figure: (typeof creditedFigures)[number], window: Window) => `${figure}_${window}`;
 export const creditColumns = creditedFigures.flatMap((figure) =>

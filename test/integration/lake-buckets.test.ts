@@ -5,7 +5,7 @@ import type { LakeStore } from '../../src/lake/store/lake-store.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
 import { compactVersions } from '../../src/lake/versions/compact-versions.ts';
-import { bucketOf, folderOf } from '../../src/lake/versions/next-merge.ts';
+import { bucketOf, partitionOf } from '../../src/lake/versions/next-merge.ts';
 import { linesOf, type TestLake, testLake } from '../support/lake.ts';
 
 /** Tests merging, splitting and erasing a version table's files. */
@@ -107,7 +107,7 @@ it('a split puts every id into the bucket of its hash', async () => {
       const copies = await Promise.all(own.map((file) => table.get(file)));
       const add = [];
       for (const { digit, written } of await parquet.split(copies, tags, digits))
-        add.push(await table.put(written, folderOf(bucket + digit)));
+        add.push(await table.put(written, partitionOf(bucket + digit)));
       expect(await table.commit({ add, remove: own, dataChange: false })).toBe('committed');
     }
   }
@@ -121,8 +121,8 @@ it('a split puts every id into the bucket of its hash', async () => {
   }
   // A rewritten file stays in its bucket.
   const [file] = reopened.files;
-  const rewritten = await parquet.merge([await reopened.get(file!)], tags, { day: file!.day! });
-  const add = [await reopened.put(rewritten!, file!.day)];
+  const rewritten = await parquet.merge([await reopened.get(file!)], tags, { day: file!.partition! });
+  const add = [await reopened.put(rewritten!, file!.partition)];
   expect(await reopened.commit({ add, remove: [file!] })).toBe('committed');
   expect((await openTags(lake)).files.map(bucketOf).toSorted()).toEqual(table.files.map(bucketOf).toSorted());
 });

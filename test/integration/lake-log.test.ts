@@ -73,7 +73,7 @@ describe('a table that was deleted', () => {
     expect(await table.commit({ txn: { appId: 'acme', version: 9 } })).toBe('conflict');
     await append(other, parquet, newRows(1, dayMs + 30));
     await table.vacuum(new Date());
-    expect(other.positionOf('acme')).toBeUndefined();
+    expect(other.positions.get('acme')).toBeUndefined();
     expect((await rowsIn(root, filesAt(root, 3))).length).toBe(7);
   });
 });
@@ -103,7 +103,7 @@ describe('a checkpoint', () => {
     expect(checkpoints()).toEqual(['00000000000000000020.checkpoint.parquet']);
 
     const reopened = await open();
-    expect([reopened.version, reopened.positionOf('acme')]).toEqual([21, 21]);
+    expect([reopened.version, reopened.positions.get('acme')]).toEqual([21, 21]);
     expect(reopened.files).toEqual(table.files);
     // Log entries from before the checkpoint may be deleted once they are a week old. Later versions stay readable.
     for (const name of readdirSync(log)) age(join(log, name), 8);
@@ -111,7 +111,7 @@ describe('a checkpoint', () => {
     expect(readdirSync(log).filter((name) => name.endsWith('.json')).length).toBe(2);
     const last = await open();
     expect(last.files).toEqual(table.files);
-    expect([last.version, last.positionOf('acme')]).toEqual([21, 21]);
+    expect([last.version, last.positions.get('acme')]).toEqual([21, 21]);
     // The checkpoint still lists the removed files.
     const dataFiles = () => readdirSync(join(root, folder, `received_on=${day}`)).length;
     expect(dataFiles()).toBe(21);

@@ -64,7 +64,7 @@ it('deltalake, Polars and DuckDB read the same rows at every version, with and w
   }
   expect(await compact(table, parquet, day)).toBe('committed');
   note(rows, 120);
-  const [file] = table.files.filter((one) => one.day === '2026-03-15');
+  const [file] = table.files.filter((one) => one.partition === '2026-03-15');
   const erased = rows
     .filter(({ created, student_id }) => created.startsWith('2026-03-15') && student_id !== null)
     .slice(0, 3);

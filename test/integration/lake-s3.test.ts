@@ -105,7 +105,7 @@ it('a table has every row once, whatever fails on the way', { timeout: 1_200_000
   for (let position = 1; position <= 21; position++) {
     const rows = newRows(position, dayMs + position * 100);
     rowsOf.set(position, rows.length);
-    while (table.positionOf('acme') !== position)
+    while (table.positions.get('acme') !== position)
       try {
         await append(table, parquet, rows, position);
       } catch {
@@ -116,7 +116,7 @@ it('a table has every row once, whatever fails on the way', { timeout: 1_200_000
   }
   server.fail(() => undefined);
   const last = await open();
-  expect(last.positionOf('acme')).toBe(21);
+  expect(last.positions.get('acme')).toBe(21);
   const sum = [...rowsOf.values()].reduce((all, rows) => all + rows, 0);
   expect(last.files.reduce((all, { rows }) => all + rows, 0)).toBe(sum);
   // The log lists all rows. Check that the files contain them too.

@@ -55,7 +55,7 @@ describe('a table', () => {
     expect(await rowsIn(root, filesAt(root, 1))).toEqual(asRead(first));
     expect(await rowsIn(root, filesAt(root, 2))).toEqual(asRead([...first, ...second]));
     expect(await rowsIn(root, filesAt(root, 3))).toEqual(asRead([...first, ...second, ...third]));
-    expect(table.files.map(({ day: of, rows }) => [of, rows])).toEqual([
+    expect(table.files.map(({ partition, rows }) => [partition, rows])).toEqual([
       [day, 50],
       [day, 50],
       ['2026-03-15', 50],
@@ -144,7 +144,7 @@ describe('two writers', () => {
     const [first, second] = [newRows(3), newRows(3, dayMs + 10)];
     const outcomes = await Promise.all([append(one, parquet, first, 7), append(other, parquet, second, 7)]);
     expect(outcomes.toSorted()).toEqual(['committed', 'conflict']);
-    for (const table of [one, other]) expect([table.version, table.positionOf('acme')]).toEqual([1, 7]);
+    for (const table of [one, other]) expect([table.version, table.positions.get('acme')]).toEqual([1, 7]);
     const kept = outcomes[0] === 'committed' ? first : second;
     expect(await rowsIn(root, filesAt(root, 1))).toEqual(asRead(kept));
   });
@@ -198,7 +198,7 @@ describe('after a failure', () => {
     isLost = false;
     // The writer cannot know whether it committed, so it retries, gets a conflict and learns the table's position.
     expect(await append(table, parquet, rows, 12)).toBe('conflict');
-    expect(table.positionOf('acme')).toBe(12);
+    expect(table.positions.get('acme')).toBe(12);
     expect(await rowsIn(root, filesAt(root, table.version))).toEqual(asRead(rows));
   });
 
@@ -214,7 +214,7 @@ describe('after a failure', () => {
     expect(existsSync(orphan)).toBe(true);
 
     const again = await open();
-    expect([again.version, again.files, again.positionOf('acme')]).toEqual([0, [], undefined]);
+    expect([again.version, again.files, again.positions.get('acme')]).toEqual([0, [], undefined]);
     await again.vacuum(new Date());
     await again.purge();
     expect(existsSync(orphan)).toBe(true);
@@ -336,7 +336,7 @@ describe('merging', () => {
     for (const some of rows) await append(table, parquet, some, some.length);
     expect(await compact(table, parquet, day)).toBe('committed');
     expect(table.files.map((file) => file.rows)).toEqual([60]);
-    expect(table.positionOf('acme')).toBe(20);
+    expect(table.positions.get('acme')).toBe(20);
     expect(await rowsIn(root, filesAt(root, 3))).toEqual(asRead(rows.flat()));
     expect(await rowsIn(root, filesAt(root, 4))).toEqual(asRead(rows.flat()));
     const merged = logOf(root)

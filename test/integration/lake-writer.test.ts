@@ -81,7 +81,7 @@ it('copies what is stored and follows what comes, in files of a day each', async
     expect(await expectEqual(organisationId)).toBe(days.length * 40 + 300 + 5 * round * (round + 1));
   }
   const files = await lake.files(organisationId);
-  expect(new Set(files.map(({ day }) => day)).size).toBe(days.length + 1);
+  expect(new Set(files.map(({ partition }) => partition)).size).toBe(days.length + 1);
   const { rows } = await pool.query(
     "select copied_after, as_of > now() - interval '1 minute' as is_recent from lake_progress where organisation_id = $1",
     [organisationId],

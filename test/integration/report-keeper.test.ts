@@ -4,8 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { changeOrganisation, createOrganisation } from '../../src/operator/audited-actions.ts';
 import { type Client, createPool, type Pool } from '../../src/postgres/pool.ts';
-import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
-import { reportLagMs } from '../../src/reports/report-lag.ts';
+import { keepStep, ReportKeeper, reportLagMs } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import {
   countReport,

@@ -112,8 +112,8 @@ export async function eraseFrom(
     const found = await rows.people(async (ids) => ids.filter((id) => people.includes(id)));
     if (found === undefined) return 'nothing';
     const stays = async (ids: readonly string[]) => ids.filter((id) => staying.includes(id));
-    const written = await rows.rewrite(found, stays, file.day);
-    const add = written ? [await table.put(written, file.day)] : [];
+    const written = await rows.rewrite(found, stays, file.partition);
+    const add = written ? [await table.put(written, file.partition)] : [];
     return await table.commit({ add, remove: [file] });
   } finally {
     await rows.close();

@@ -95,7 +95,7 @@ export class WrittenLake {
       ]);
       await rm(local);
       for (const row of found) {
-        if (new Date(Number(row.created) / 1_000).toISOString().slice(0, 10) !== file.day)
+        if (new Date(Number(row.created) / 1_000).toISOString().slice(0, 10) !== file.partition)
           throw new Error('a row is in a file of another day');
         rows.push(textOf(row));
       }

@@ -1,9 +1,9 @@
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
+import { lakeState, type Versions } from '../../lake/lake-progress.ts';
 import { lakeLimits } from '../../lake/limits.ts';
 import type { LakeReader, LakeTableType } from '../../lake/reading/lake-reader.ts';
-import { lakeState } from '../../lake/reading/lake-state.ts';
 import { type Listing, pageAfter, type TableFile } from '../../lake/reading/listing.ts';
 import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
 import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
@@ -214,9 +214,12 @@ function pageOf(
   };
 }
 
-function shownFile({ fileId, day, rows, bytes, sha256 }: TableFile, [column]: readonly string[]): object {
-  const partition = column !== undefined && day !== undefined ? { [column]: day } : {};
-  return { file_id: fileId, partition, rows, bytes, sha256 };
+function shownFile(
+  { fileId, partition, rows, bytes, sha256 }: TableFile,
+  [column]: readonly string[],
+): object {
+  const inColumn = column !== undefined && partition !== undefined ? { [column]: partition } : {};
+  return { file_id: fileId, partition: inColumn, rows, bytes, sha256 };
 }
 
 function writeCursor(type: LakeTableType, version: number, after: string, signer: CursorSigner): string {

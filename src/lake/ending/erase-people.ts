@@ -15,11 +15,10 @@ import { RowsOfPeople } from '../table/rows-of-people.ts';
 import type { DataFile } from '../table/table-state.ts';
 import { currentPass, savePass, saveVersion } from './lake-endings.ts';
 
-export interface EraserParts {
+interface EraserParts {
   readonly pool: Pool;
   readonly store: LakeStore;
   readonly parquet: ParquetWriter;
-  /** Recognises erased people by the hashes of their ids. */
   readonly suppressions: Suppressions;
 }
 
@@ -28,8 +27,8 @@ const typesWithPeople: readonly UploadType[] = lakeTypes.filter(
 );
 
 /**
- * Rewrites the organisation's files that contain erased people's rows, as many files as time allows but at least one.
- * PostgreSQL no longer knows which rows these were, so every file must be read. A single pass covers all pending erasures.
+ * Rewrites as many files as time allows, but at least one. PostgreSQL no longer knows which rows erased people had, so
+ * every file must be read. A single pass covers all pending erasures.
  */
 export async function erasePeople(
   parts: EraserParts,
@@ -67,15 +66,14 @@ interface Work {
   readonly type: UploadType;
   /** The last file that has been processed. */
   readonly after: string;
-  /** The table's last known version. */
   readonly version: number;
   readonly isOver: () => boolean;
   save(file: string): Promise<void>;
 }
 
 /**
- * Processes a table's files in the order in which they were stored, including the files that it writes itself. Returns
- * false if it ran out of time.
+ * Processes files in the order in which they were stored, including the files that it writes itself. Returns false if
+ * it ran out of time.
  */
 async function cleanTable(
   parts: EraserParts,
@@ -107,7 +105,6 @@ async function cleanTable(
   return true;
 }
 
-/** Returns the first file with a name after this one. */
 function firstAfter(name: string, files: readonly DataFile[]): DataFile | undefined {
   let first: DataFile | undefined;
   for (const file of files)
@@ -115,7 +112,6 @@ function firstAfter(name: string, files: readonly DataFile[]): DataFile | undefi
   return first;
 }
 
-/** Rewrites a file if it contains erased people's rows. */
 async function cleanFile(
   { pool, parquet, suppressions }: EraserParts,
   organisationId: string,
@@ -135,8 +131,8 @@ async function cleanFile(
     // versions, because the log provides the newest version of each record.
     const staysOf = async (ids: readonly string[]) =>
       type === 'interactions' ? storedAmong(pool, organisationId, ids) : [];
-    const written = await rows.rewrite(people, staysOf, file.day);
-    const add = written ? [await table.put(written, file.day)] : [];
+    const written = await rows.rewrite(people, staysOf, file.partition);
+    const add = written ? [await table.put(written, file.partition)] : [];
     return await table.commit({ add, remove: [file] });
   } finally {
     await rows.close();

@@ -7,18 +7,16 @@ import type { UploadType } from '../../registry/upload-types.ts';
 import { liftAgain } from '../../suppression/lift-again.ts';
 import { LakeTaken } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
+import type { LakeStore } from '../store/lake-store.ts';
 
-/** The organisations whose files must be searched for erased people or deleted. */
 export interface Endings {
-  /** Organisations whose files may contain erased people, and whether the search of the files has started. */
+  /** Organisations whose files may contain erased people. The others' files must all be deleted. */
   readonly erasing: ReadonlyMap<string, { readonly isStarted: boolean }>;
-  /** Organisations whose files must all be deleted. */
   readonly removing: ReadonlySet<string>;
 }
 
 /**
- * Finds these organisations, with one query for each of the two kinds. A deleted organisation keeps its files as long as
- * it can be restored, but people are still erased from these files.
+ * A deleted organisation keeps its files as long as it can be restored, but people are still erased from these files.
  */
 export async function findEndings(pool: Pool): Promise<Endings> {
   const { rows: searched } = await pool.query<{ organisation_id: string; is_started: boolean }>(
@@ -43,7 +41,7 @@ export async function findEndings(pool: Pool): Promise<Endings> {
 }
 
 /** A pass over all of an organisation's files that looks for the people covered by these erasures. */
-export interface Pass {
+interface Pass {
   readonly erasureIds: readonly string[];
   /** The last table and file that were processed. */
   readonly after: string | null;
@@ -77,7 +75,7 @@ export async function currentPass(pool: Pool, organisationId: string): Promise<P
   };
 }
 
-/** Saves the progress of a pass. If `after` is null, the pass is done. */
+/** If `after` is null, the pass is done. */
 export function savePass(
   pool: Pool,
   organisationId: string,
@@ -96,7 +94,7 @@ export function savePass(
   });
 }
 
-/** Saves the version of a table that contains no erased people. An older version may still contain them. */
+/** This version contains no erased people. An older one may still contain them. */
 export async function saveVersion(
   pool: Pool,
   organisationId: string,
@@ -117,8 +115,7 @@ export async function beginRemoving(client: Pick<Client, 'query'>, organisationI
   );
 }
 
-/** Returns whether all writes to the lake were stopped more than `removingMs` ago. */
-export async function areWritesOver(pool: Pool, organisationId: string): Promise<boolean> {
+async function areWritesOver(pool: Pool, organisationId: string): Promise<boolean> {
   const { rows } = await pool.query<{ is_over: boolean }>(
     `select removing_since < now() - make_interval(secs => $2) as is_over from lake_progress where organisation_id = $1`,
     [organisationId, lakeLimits.removingMs / 1_000],
@@ -126,8 +123,8 @@ export async function areWritesOver(pool: Pool, organisationId: string): Promise
   return rows.every(({ is_over }) => is_over);
 }
 
-/** Completes the removal after all files were deleted. This also completes the pending erasures. */
-export function endRemoving(pool: Pool, organisationId: string): Promise<void> {
+/** Also completes the pending erasures. */
+function endRemoving(pool: Pool, organisationId: string): Promise<void> {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ erasure_id: string }>(
       `update erasures set lake_state = 'done', lake_after = null, lake_done_at = $2
@@ -138,4 +135,19 @@ export function endRemoving(pool: Pool, organisationId: string): Promise<void> {
     await liftAgain(client, organisationId, erasureIds);
     await client.query('delete from lake_progress where organisation_id = $1', [organisationId]);
   });
+}
+
+/**
+ * The removal ends when no files are left, but no earlier than `removingMs` after its start, because the process that
+ * previously held the slot may still be storing a file. If the lake is switched on, a new copy starts after that.
+ */
+export async function removeLake(pool: Pool, store: LakeStore, organisationId: string): Promise<void> {
+  await beginRemoving(pool, organisationId);
+  const areOver = await areWritesOver(pool, organisationId);
+  let left: number = lakeLimits.filesPerRemoval;
+  for await (const { path } of store.list(organisationId)) {
+    if (left-- === 0) return;
+    await store.remove(path);
+  }
+  if (areOver) await endRemoving(pool, organisationId);
 }

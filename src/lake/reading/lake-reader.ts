@@ -22,7 +22,7 @@ interface Open {
 export class LakeReader {
   readonly #store: LakeStore;
   readonly #place: Pick<LakePlace, 'check' | 'isChecked'> | undefined;
-  /** The cached tables, least recently used first. */
+  /** Least recently used first. */
   readonly #open = new Map<string, Open>();
   readonly #reading = new Map<string, Promise<Open | undefined>>();
   /** Reads log checkpoints, which are Parquet files. Until there is one, no folder and no DuckDB process is needed. */
@@ -38,8 +38,8 @@ export class LakeReader {
   }
 
   /**
-   * Lists a table's files at its newest version, or at a cached version that is at most `oldestMs` old and not older than
-   * `versionMin`. Returns undefined if the table does not exist.
+   * Uses the newest version, or a cached one that is at most `oldestMs` old and not older than `versionMin`. Returns
+   * undefined if the table does not exist.
    */
   async listing(
     organisationId: string,
@@ -66,7 +66,7 @@ export class LakeReader {
     return read?.listing;
   }
 
-  /** Finds a file in the newest version of the table. Searches only the organisation's own table. */
+  /** Searches only the organisation's own table. */
   async file(organisationId: string, type: LakeTableType, fileId: string): Promise<TableFile | undefined> {
     // File ids are never reused, so a cached file stays valid. A file that is not in the cache may be new.
     for (const oldestMs of [lakeLimits.listingKnownMs, lakeLimits.listingFreshMs]) {
@@ -78,8 +78,8 @@ export class LakeReader {
   }
 
   /**
-   * Reads a file's bytes from `from` (inclusive) to `to` (exclusive). Each chunk is requested only after the previous one
-   * was consumed, so a slow reader occupies one chunk of memory and no connection to the store.
+   * The end is exclusive. Each chunk is requested only after the previous one was consumed, so a slow reader occupies
+   * one chunk of memory and no connection to the store.
    */
   async *read(
     organisationId: string,

@@ -6,11 +6,10 @@ export interface TableFile extends DataFile {
   readonly fileId: string;
 }
 
-/** The contents of a table at one version. */
 export interface Listing {
   readonly version: number;
   readonly metaData: MetaData;
-  /** The files, sorted by id. */
+  /** Sorted by id. */
   readonly files: readonly TableFile[];
   readonly byId: ReadonlyMap<string, TableFile>;
   readonly rows: number;
@@ -39,7 +38,6 @@ function idOf({ path }: DataFile): string {
   return fileId;
 }
 
-/** Returns one page of files after an id. */
 export function pageAfter(
   { files }: Listing,
   after: string | undefined,

@@ -93,7 +93,7 @@ export class FileStore {
     return join(this.#root, checkedPath(path));
   }
 
-  /** Returns the path of a temporary file next to the target, and creates the folder if necessary. */
+  /** Also creates the folder if necessary. */
   async #temporaryPath(target: string): Promise<string> {
     const folder = dirname(target);
     const made = await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -115,7 +115,6 @@ async function flush(path: string): Promise<void> {
   await file.sync();
 }
 
-/** Removes the folder if it is empty. Returns false if it is not. */
 async function removeIfEmpty(folder: string): Promise<boolean> {
   return rmdir(folder).then(
     () => true,
@@ -128,16 +127,13 @@ async function removeIfEmpty(folder: string): Promise<boolean> {
   );
 }
 
-/** Flushes a folder to disk. Otherwise, a new directory entry could be lost in a power failure. */
+/** Without this, a new directory entry could be lost in a power failure. */
 async function flushFolder(path: string): Promise<void> {
   await using folder = await open(path, 'r');
   await folder.sync();
 }
 
-/**
- * Lists a folder's entries in the same order as S3, which sorts by full path. A folder is therefore sorted as if its name
- * ended in a slash.
- */
+/** The order is that of S3, which sorts by full path. A folder is therefore sorted as if its name ended in a slash. */
 async function namesIn(path: string): Promise<{ name: string; isFolder: boolean }[]> {
   const folder = await opendir(path).catch(unlessMissing);
   if (!folder) return [];

@@ -7,7 +7,7 @@ import type { LakeStore } from './lake-store.ts';
 /** Thrown if the files at LAKE_URL are not those of this database. The message states what to do. */
 export class WrongPlace extends Error {}
 
-/** The word that confirms taking over a place without a marker. */
+/** Confirms taking over a place without a marker. */
 export const emptyPlace = 'empty';
 
 /** Organisations' folders are named after their ids, so none has this name. */
@@ -25,7 +25,6 @@ interface Found extends Marker {
   readonly number: number;
 }
 
-/** This database, and the last place that it has claimed. */
 interface Own {
   readonly database: string;
   readonly fingerprint: string;
@@ -77,7 +76,6 @@ export class LakePlace {
     this.#checkedMs = performance.now();
   }
 
-  /** Returns whether the place was checked a few seconds ago. */
   get isChecked(): boolean {
     return performance.now() - this.#checkedMs < lakeLimits.placeCheckedMs;
   }
@@ -166,7 +164,7 @@ export class LakePlace {
     }
   }
 
-  /** Returns the claim in the new marker, or undefined if another process has created a marker with this number. */
+  /** Returns undefined if another process has created a marker with this number. */
   async #create(number: number, { database, fingerprint }: Own): Promise<string | undefined> {
     const claim = randomUUID();
     const marker: Marker = { database, fingerprint, claim };
@@ -185,7 +183,7 @@ export class LakePlace {
     return own;
   }
 
-  /** Returns whether the place has files of lakes that this database has written, or whether there are none to expect. */
+  /** Also true if there are no files to expect. */
   async #hasFiles(): Promise<boolean> {
     const { rows } = await this.#pool.query<{ organisation_id: string }>(
       `select organisation_id from lake_progress where positions <> '{}' and removing_since is null

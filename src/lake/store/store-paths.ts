@@ -8,7 +8,7 @@ export const unfinished = '_unfinished-';
 
 const segment = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$/;
 
-/** Returns the path if it cannot point outside its root folder or bucket prefix, and throws otherwise. */
+/** Throws if the path could point outside its root folder or bucket prefix. */
 export function checkedPath(path: string): string {
   if (path.length > 512 || !path.split('/').every((part) => segment.test(part)))
     throw new Error('not a valid path in a lake');

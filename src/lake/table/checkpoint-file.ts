@@ -3,7 +3,7 @@ import { linesIn } from './lines-in.ts';
 import { literal, type ParquetWriter } from './parquet-writer.ts';
 import type { Action } from './table-state.ts';
 
-/** The columns of a checkpoint, one for each kind of action. Each row has a value in exactly one of them. */
+/** Each row has a value in exactly one of the columns. */
 const columns = {
   protocol: 'struct(minReaderVersion integer, minWriterVersion integer)',
   metaData: `struct(id varchar, name varchar, description varchar,
@@ -23,7 +23,6 @@ const names = Object.keys(columns) as (keyof typeof columns)[];
  */
 const always = { protocol: 'minReaderVersion', metaData: 'id', txn: 'appId', add: 'path', remove: 'path' };
 
-/** Writes the actions to a local Parquet file and returns its path. */
 export async function writeCheckpoint(parquet: ParquetWriter, actions: readonly Action[]): Promise<string> {
   const lines = parquet.newFile('ndjson');
   const localFile = parquet.newFile('parquet');

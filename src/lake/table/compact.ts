@@ -5,13 +5,13 @@ import type { DataFile } from './table-state.ts';
 
 export type Rewritten = 'nothing' | 'committed' | 'conflict';
 
-/** Merges a day's files if that is worthwhile. Readers see the same rows as before. */
+/** Readers see the same rows as before. */
 export async function compact(table: DeltaTable, parquet: ParquetWriter, day: string): Promise<Rewritten> {
   const files = table.compactable(day);
   if (files.length === 0) return 'nothing';
   return withCopies(table, files, async (copies) => {
     const merged = await parquet.merge(copies, table.schema, { day });
-    const rows = files.reduce((sum, file) => sum + file.rows, 0);
+    const rows = rowsOf(files);
     if (merged?.rows !== rows)
       throw new Error(`the merge produced ${merged?.rows ?? 0} rows instead of ${rows}`);
     const add = [await table.put(merged, day)];
@@ -19,7 +19,7 @@ export async function compact(table: DeltaTable, parquet: ParquetWriter, day: st
   });
 }
 
-/** Calls `work` with local copies of the files, in the same order. */
+/** The copies are in the order of the files. */
 export async function withCopies<T>(
   table: DeltaTable,
   files: readonly DataFile[],
@@ -32,4 +32,8 @@ export async function withCopies<T>(
   } finally {
     for (const copy of copies) await rm(copy, { force: true });
   }
+}
+
+export function rowsOf(files: readonly DataFile[]): number {
+  return files.reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -19,12 +19,11 @@ import {
 } from './table-state.ts';
 import { purge, vacuum } from './vacuum.ts';
 
-/** The changes that make up the next version of a table. */
-export interface Change {
+interface Change {
   readonly add?: readonly DataFile[];
   readonly remove?: readonly DataFile[];
   readonly txn?: Txn;
-  /** False if the table's rows stay the same, for example when files are merged. The default is true. */
+  /** False if the rows stay the same, for example when files are merged. */
   readonly dataChange?: boolean;
 }
 
@@ -93,14 +92,9 @@ export class DeltaTable {
     return [...this.#state.files.values()];
   }
 
-  /** The number of files in memory, including removed files that the log still lists. */
+  /** Including removed files that the log still lists. */
   get filesKnown(): number {
     return this.#state.files.size + this.#state.removed.size;
-  }
-
-  /** Returns the version number in this writer's last `txn` action. */
-  positionOf(appId: string): number | undefined {
-    return this.#state.positions.get(appId);
   }
 
   /** The version number in the last `txn` action of each writer. */
@@ -108,7 +102,6 @@ export class DeltaTable {
     return this.#state.positions;
   }
 
-  /** Reads the versions that other processes have committed. */
   async refresh(): Promise<void> {
     await this.#load();
     for (let next = this.#version + 1; ; next++) {
@@ -130,17 +123,18 @@ export class DeltaTable {
     return hash === undefined && (await this.#lastCheckpoint()) === this.#version;
   }
 
-  /** Stores a file so that a commit can add it to the table. Always deletes the local file, even if storing it fails. */
-  async put({ localFile, rows, bytes, stats }: Written, day?: string): Promise<DataFile> {
+  /** Always deletes the local file, even if storing it fails. */
+  async put({ localFile, rows, bytes, stats }: Written, partition?: string): Promise<DataFile> {
     const column = this.schema.day?.name;
-    const folder = day === undefined ? '' : column === undefined ? `${day}/` : `${column}=${day}/`;
+    const inColumn = column === undefined ? '' : `${column}=`;
+    const folder = partition === undefined ? '' : `${inColumn}${partition}/`;
     // The name starts with the version that the next commit builds on. Names are never reused, so that a late deletion
     // cannot remove a newer file.
     const path = `${folder}${padded(this.#version)}-${randomUUID()}.parquet`;
     try {
       const sha256 = await sha256Of(localFile);
       await this.#store.putFile(`${this.folder}/${path}`, localFile);
-      return { path, day, rows, bytes, modifiedMs: Date.now(), stats, sha256 };
+      return { path, partition, rows, bytes, modifiedMs: Date.now(), stats, sha256 };
     } finally {
       await rm(localFile);
     }
@@ -181,10 +175,7 @@ export class DeltaTable {
     ]);
   }
 
-  /**
-   * Writes a checkpoint if there were enough commits since the last one. Readers and `open` start reading from the
-   * checkpoint.
-   */
+  /** Readers and `open` start reading from the checkpoint. */
   async checkpoint(): Promise<void> {
     const version = this.#version;
     if (version - this.#checkpointVersion < tableLimits.commitsPerCheckpoint) return;
@@ -202,11 +193,10 @@ export class DeltaTable {
     this.#checkpointVersion = version;
   }
 
-  /** Returns the files of one day that are worth merging into one, or an empty list if there are too few. */
   compactable(day: string): readonly DataFile[] {
     const today = new Date().toISOString().slice(0, 10);
     return filesToMerge(
-      this.files.filter((file) => file.day === day),
+      this.files.filter(({ partition }) => partition === day),
       day < today,
     );
   }
@@ -231,8 +221,8 @@ export class DeltaTable {
   }
 
   /**
-   * Immediately deletes every file that is not in the table and can no longer be added to it. Older versions become
-   * unreadable.
+   * Immediately deletes every file that is not in the table and can no longer be added to it, which makes older
+   * versions unreadable.
    */
   async purge(day?: string): Promise<void> {
     const folder = day === undefined ? this.folder : `${this.folder}/${this.schema.day?.name}=${day}`;
@@ -240,14 +230,14 @@ export class DeltaTable {
     await purge(this.#store, this.folder, folder, isGone);
   }
 
-  /** The days of removed files that the log still lists. */
+  /** Of removed files that the log still lists. */
   get removedDays(): readonly string[] {
     const begins = `${this.schema.day?.name}=`;
     const inDays = [...this.#state.removed.keys()].filter((path) => path.startsWith(begins));
     return [...new Set(inDays.map((path) => path.slice(begins.length, path.indexOf('/'))))];
   }
 
-  /** Runs `vacuum` only once every `commits` commits, because it lists all files. */
+  /** Only once every `commits` commits, because `vacuum` lists all files. */
   async vacuumIfDue(commits: number): Promise<void> {
     const turnOf = (version: number) => Math.floor(version / commits);
     if (turnOf(this.#version) === turnOf(this.#vacuumedVersion)) return;
@@ -255,7 +245,6 @@ export class DeltaTable {
     await this.vacuum(new Date(Date.now() - tableLimits.removedKeptMs));
   }
 
-  /** Loads the last checkpoint if it is newer than the version in memory. */
   async #load(): Promise<void> {
     const version = await this.#lastCheckpoint();
     if (version === undefined) return;
@@ -286,7 +275,6 @@ export class DeltaTable {
     this.#state.forgetRemoved(Date.now() - tableLimits.removedKeptMs);
   }
 
-  /** Copies a file to a local path. If the copy fails, deletes the partial file. */
   async #getFile(path: string, localFile: string): Promise<void> {
     try {
       await this.#store.getFile(path, localFile);
@@ -355,12 +343,12 @@ function padded(version: number): string {
   return String(version).padStart(20, '0');
 }
 
-/** Returns the file name in a path. Names sort by the version for which the files were stored. */
+/** Names sort by the version for which the files were stored. */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Returns the version for which a file was stored. Only the commit that follows this version can add the file. */
+/** Only the commit that follows this version can add the file. */
 function versionOf(path: string): number {
   return Number(nameOf(path).slice(0, 20));
 }

@@ -8,7 +8,7 @@ function file(bytes: number): DataFile {
   const stats = { numRecords: 1, minValues: {}, maxValues: {} };
   return {
     path: `${bytes}-${Math.random()}`,
-    day: '2026-03-14',
+    partition: '2026-03-14',
     rows: 1,
     bytes,
     modifiedMs: 0,

@@ -24,13 +24,17 @@ function stepOf({ bytes }: DataFile): number {
   return Math.floor(Math.log(Math.max(bytes, fileBytesMin)) / Math.log(sizeStep));
 }
 
-/** Returns as many files as fit into one file, or an empty list if that is fewer than the minimum. */
 function fitting(files: readonly DataFile[], filesMin: number): readonly DataFile[] {
+  const taken = files.slice(0, Math.min(countWithin(fileBytesMax, files), filesPerMergeMax));
+  return taken.length < filesMin ? [] : taken;
+}
+
+/** Returns how many of the first files have at most this size together. */
+export function countWithin(bytesMax: number, files: readonly DataFile[]): number {
   let sum = 0;
   const end = files.findIndex(({ bytes }) => {
     sum += bytes;
-    return sum > fileBytesMax;
+    return sum > bytesMax;
   });
-  const taken = files.slice(0, Math.min(end < 0 ? files.length : end, filesPerMergeMax));
-  return taken.length < filesMin ? [] : taken;
+  return end < 0 ? files.length : end;
 }

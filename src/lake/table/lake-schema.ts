@@ -18,7 +18,7 @@ export interface LakeColumn {
   readonly description: string;
 }
 
-/** A lake table. It is written from JSON objects whose keys are the column names. */
+/** Tables are written from JSON objects whose keys are the column names. */
 export interface LakeSchema {
   readonly name: string;
   readonly description: string;
@@ -29,10 +29,7 @@ export interface LakeSchema {
    * the partition column.
    */
   readonly day?: { readonly name: string; readonly description: string; readonly of: string };
-  /**
-   * Only set for a version table. Among the versions of an id, the newest one has the largest value in this column. Merges
-   * keep only that version.
-   */
+  /** Only version tables have this. Merges keep only the version of an id that has the largest value in this column. */
   readonly newestBy?: string;
 }
 
@@ -86,10 +83,6 @@ const interactions: LakeSchema = {
   },
 };
 
-/**
- * Returns the schema of a type's table. Interactions have the columns that the API returns, and each record type has a
- * table of versions.
- */
 export const lakeSchema = perType((type: UploadType): LakeSchema => {
   if (type === 'interactions') return interactions;
   const { fields, singular }: Resource = resources[type];
@@ -109,10 +102,7 @@ export const lakeSchema = perType((type: UploadType): LakeSchema => {
   };
 });
 
-/**
- * Returns the table's columns in the format of the log. All columns are nullable, so that columns can be added to a table
- * that already has rows.
- */
+/** All columns are nullable, so that columns can be added to a table that already has rows. */
 export function schemaString({ columns, day }: LakeSchema): string {
   const all: LakeColumn[] = [...columns, ...(day ? [{ ...day, type: 'date' as const }] : [])];
   const fields = all.map(({ name, type, description }) => ({

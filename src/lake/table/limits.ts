@@ -1,4 +1,3 @@
-/** Limits for a table in the lake. */
 export const tableLimits = {
   /** The maximum size of a merged file, which keeps each rewrite, download and upload small. */
   fileBytesMax: 64 * 1024 * 1024,
@@ -13,13 +12,12 @@ export const tableLimits = {
   fileBytesMin: 64 * 1024,
   filesPerMergeMax: 500,
   commitsPerCheckpoint: 20,
-  /** How long to keep log entries that are already contained in a checkpoint, for readers that follow the log. */
+  /** For readers that follow the log: these entries are already contained in a checkpoint. */
   logKeptMs: 7 * 24 * 3_600_000,
-  /** How long to keep files that were not completely written. */
+  /** Files that were not completely written. */
   orphansKeptMs: 24 * 3_600_000,
-  /** How long removed files are kept for readers of older versions, and listed in the log. */
+  /** For readers of older versions. The log lists removed files for as long. */
   removedKeptMs: 7 * 24 * 3_600_000,
-  /** The Parquet process exits after being idle for this long. */
   childIdleMs: 30_000,
   childHeapMb: 128,
   /** A Parquet process that does not answer within this time is killed. */

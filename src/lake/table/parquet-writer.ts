@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LakeColumn, LakeSchema, LakeType } from './lake-schema.ts';
@@ -28,10 +29,7 @@ export interface Written {
   readonly stats: Stats;
 }
 
-/**
- * A file's statistics in the log, which are its row count and time ranges. Minimum and maximum ids are omitted, because
- * they would reveal erased people.
- */
+/** Minimum and maximum ids are omitted, because they would reveal erased people. */
 export interface Stats {
   readonly numRecords: number;
   readonly minValues: Readonly<Record<string, string>>;
@@ -66,14 +64,13 @@ export class ParquetWriter {
     return this.#folder;
   }
 
-  /** Returns a path for a new file. */
   newFile(extension: string): string {
     return join(this.folder, `${randomUUID()}.${extension}`);
   }
 
   /**
-   * Writes the rows of a local file that has one JSON object per line. If the table has days, all rows must be from `day`.
-   * Skips rows whose ids are in one of the local Parquet files in `except`. Returns undefined if no rows are left.
+   * The local file has one JSON object per line. If the table has days, all rows must be from `day`. Skips rows whose
+   * ids are in one of the local Parquet files in `except`. Returns undefined if no rows are left.
    */
   write(
     lines: string,
@@ -88,8 +85,8 @@ export class ParquetWriter {
   }
 
   /**
-   * Merges local Parquet files from one day or bucket, in the given order. In a version table, keeps only the newest
-   * version of each id. Returns undefined if there are no rows.
+   * Keeps the order of the files. In a version table, keeps only the newest version of each id. Returns undefined if
+   * there are no rows.
    */
   merge(
     files: readonly string[],
@@ -100,9 +97,8 @@ export class ParquetWriter {
   }
 
   /**
-   * Merges local Parquet files from a version table, and splits the rows by one hexadecimal digit of their id's hash.
-   * `digit` is the position of that digit, counted from 0. The hash is MD5, because all versions of an id must end up in
-   * the same file with every release of DuckDB.
+   * Splits the merged rows by one hexadecimal digit of their id's hash. `digit` is the position of that digit, counted
+   * from 0. The hash is MD5, because all versions of an id must end up in the same file with every release of DuckDB.
    */
   async split(
     files: readonly string[],
@@ -132,7 +128,7 @@ export class ParquetWriter {
     }
   }
 
-  /** Runs statements on files in the folder, and returns the rows of the last statement. */
+  /** Returns the rows of the last statement. */
   run(statements: readonly string[]): Promise<readonly Row[]> {
     const answered = this.#last.then(() => this.#ask(statements));
     this.#last = answered.catch(() => {});
@@ -145,17 +141,14 @@ export class ParquetWriter {
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /**
-   * Writes a query's rows to a file. If the table has days, all rows must be from `day`. Returns undefined if there are
-   * no rows.
-   */
-  async copy(query: string, schema: LakeSchema, day: string | undefined): Promise<Written | undefined> {
+  /** If the table has days, all rows must be from the day `partition`. Returns undefined if there are no rows. */
+  async copy(query: string, schema: LakeSchema, partition: string | undefined): Promise<Written | undefined> {
     const localFile = this.newFile('parquet');
     const copy = `copy (${query}) to ${literal(localFile)} (format parquet, compression zstd)`;
-    return this.#written(localFile, schema, day, [copy]);
+    return this.#written(localFile, schema, partition, [copy]);
   }
 
-  /** Keeps only the newest version of each id, because a step can contain several versions of the same id. */
+  /** A step can contain several versions of the same id. */
   async #withNewest(written: Written | undefined, schema: LakeSchema): Promise<Written | undefined> {
     if (!written || schema.newestBy === undefined) return written;
     const { localFile, rows } = written;
@@ -170,11 +163,11 @@ export class ParquetWriter {
     }
   }
 
-  /** Runs the statements and describes the local Parquet file that they write. Deletes the file if it has no rows. */
+  /** Deletes the file if it has no rows. */
   async #written(
     localFile: string,
     schema: LakeSchema,
-    day?: string,
+    partition?: string,
     statements: readonly string[] = [],
   ): Promise<Written | undefined> {
     const times = schema.columns.filter(({ type }) => type === 'timestamp').map(({ name }) => name);
@@ -188,7 +181,7 @@ export class ParquetWriter {
         `select ${['count(*)::varchar as rows', ...bounds].join(', ')} from read_parquet(${literal(localFile)})`,
       ]);
       const stats = statsOf(found, times);
-      if (schema.day && day !== undefined) refuseOtherDays(stats, schema, day);
+      if (schema.day && partition !== undefined) refuseOtherDays(stats, schema, partition);
       const { size } = await stat(localFile);
       if (stats.numRecords > 0) return { localFile, rows: stats.numRecords, bytes: size, stats };
     } catch (error) {
@@ -259,8 +252,8 @@ export class ParquetWriter {
 }
 
 /**
- * Returns the SQL type that is used to read a value from JSON. Decimals are read as text, so that a number with too many
- * digits becomes null instead of blocking the table permanently.
+ * Decimals are read as text, so that a number with too many digits becomes null instead of blocking the table
+ * permanently.
  */
 function sentType(type: LakeType): string {
   return type === 'decimal(38,9)' ? 'varchar' : sqlTypes[type];
@@ -278,18 +271,17 @@ function withoutRowsOf(schema: LakeSchema, files: readonly string[]): string {
 }
 
 /**
- * Returns a query for the newest version of each id in a version table, and for all rows in other tables. The query finds
- * the row numbers first, because a window function over whole rows would need too much memory.
+ * Tables other than version tables keep all rows. The row numbers are found first, because a window function over whole
+ * rows would need too much memory.
  */
 function newestIn(files: readonly string[], schema: LakeSchema): string {
   const { columns, newestBy } = schema;
   if (newestBy === undefined) return rowsIn(files, schema);
-  const none = columns.map(({ name, type }) => `null::${sqlTypes[type]} as ${quote(name)}`).join(', ');
   const numbered = files.map(
     (file, at) =>
       `select *, ${at * 1e9} + file_row_number as row from read_parquet(${literal(file)}, file_row_number = true)`,
   );
-  const all = `(select ${none} where false union all by name ${numbered.join(' union all by name ')})`;
+  const all = `(${noRows(schema)} union all by name ${numbered.join(' union all by name ')})`;
   const newest = `select max_by(row, ${quote(newestBy)}) as row from ${all} group by ${quote(idOf(schema))}`;
   return `(select ${columns.map(({ name }) => quote(name)).join(', ')} from ${all} semi join (${newest}) using (row))`;
 }
@@ -315,14 +307,14 @@ function statsOf(found: Row, times: readonly string[]): Stats {
   return { numRecords: Number(found.rows), minValues, maxValues };
 }
 
-/** Adds `added` to a time in microseconds, and rounds the sum down to a millisecond. */
+/** Rounds the sum, which is in microseconds, down to a millisecond. */
 function isoOf(micros: bigint, added: bigint): string {
   const sum = micros + added;
   const beyond = ((sum % 1_000n) + 1_000n) % 1_000n;
   return new Date(Number((sum - beyond) / 1_000n)).toISOString();
 }
 
-/** Throws if a row belongs to another day, because readers that filter by day would not find it. */
+/** Readers that filter by day would not find a row of another day. */
 function refuseOtherDays(
   { numRecords, minValues, maxValues }: Stats,
   { day }: LakeSchema,
@@ -342,13 +334,42 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** Returns a query for the rows of local Parquet files. Older files lack the columns that were added later. */
-export function rowsIn(files: readonly string[], { columns }: LakeSchema): string {
-  const none = columns.map(({ name, type }) => `null::${sqlTypes[type]} as ${quote(name)}`).join(', ');
-  return `(select ${none} where false union all by name
+/** Older files lack the columns that were added later. */
+export function rowsIn(files: readonly string[], schema: LakeSchema): string {
+  return `(${noRows(schema)} union all by name
     select * from read_parquet(${list(files)}, union_by_name = true))`;
+}
+
+function noRows({ columns }: LakeSchema): string {
+  const nulls = columns.map(({ name, type }) => `null::${sqlTypes[type]} as ${quote(name)}`);
+  return `select ${nulls.join(', ')} where false`;
 }
 
 function list(files: readonly string[]): string {
   return `[${files.map(literal).join(', ')}]`;
+}
+
+/**
+ * npm leaves out DuckDB's package for this platform if optional packages are omitted. The package is not loaded,
+ * because only the child process may do that.
+ */
+export function isDuckDbInstalled(): boolean {
+  const name = `@duckdb/node-bindings-${process.platform}-${process.arch}`;
+  try {
+    // The package may be nested, so resolve it from the package that depends on it.
+    const api = createRequire(import.meta.url).resolve('@duckdb/node-api');
+    const bindings = createRequire(createRequire(api).resolve('@duckdb/node-bindings'));
+    return [name, `${name}-musl`].some((one) => resolves(bindings, one));
+  } catch {
+    return false;
+  }
+}
+
+function resolves(from: NodeJS.Require, name: string): boolean {
+  try {
+    from.resolve(`${name}/duckdb.node`);
+    return true;
+  } catch {
+    return false;
+  }
 }

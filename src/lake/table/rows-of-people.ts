@@ -6,7 +6,7 @@ import { linesIn } from './lines-in.ts';
 import { literal, type ParquetWriter, quote, rowsIn, type Written } from './parquet-writer.ts';
 
 /** Selects some of the given ids. Called once per batch of ids. */
-export type Choose = (ids: readonly string[]) => Promise<Iterable<string>>;
+type Choose = (ids: readonly string[]) => Promise<Iterable<string>>;
 
 /** Finds and removes people's rows in a local copy of a file. `close` deletes its temporary files. */
 export class RowsOfPeople {
@@ -21,10 +21,7 @@ export class RowsOfPeople {
     this.#file = file;
   }
 
-  /**
-   * Selects some of the people in the file. Returns a file with their ids for `rewrite`, or undefined if nobody was
-   * selected.
-   */
+  /** Returns a file with the chosen ids for `rewrite`, or undefined if nobody was chosen. */
   async people(choose: Choose): Promise<string | undefined> {
     const rows = this.#rows();
     const values = personalFields(this.#type).identifying.map(
@@ -40,7 +37,11 @@ export class RowsOfPeople {
    * Writes the file again without these people's rows. Rows that `staysOf` selects are kept without any personal data.
    * Other people's rows are kept without the ids that mention these people. Returns undefined if no rows are left.
    */
-  async rewrite(people: string, staysOf: Choose, day: string | undefined): Promise<Written | undefined> {
+  async rewrite(
+    people: string,
+    staysOf: Choose,
+    partition: string | undefined,
+  ): Promise<Written | undefined> {
     const schema = lakeSchema(this.#type);
     const { name: rowId } = schema.columns[0] as LakeColumn;
     const fields = personalFields(this.#type);
@@ -59,7 +60,7 @@ export class RowsOfPeople {
     });
     const stays = stay === undefined ? '' : ` or ${quote(rowId)} in (select id from ${idsIn(stay)})`;
     const query = `select ${columns.join(', ')} from ${rows} where not is_of_them${stays}`;
-    return this.#parquet.copy(query, schema, day);
+    return this.#parquet.copy(query, schema, partition);
   }
 
   async close(): Promise<void> {
@@ -70,9 +71,7 @@ export class RowsOfPeople {
     return rowsIn([this.#file], lakeSchema(this.#type));
   }
 
-  /**
-   * Runs `choose` on the ids that a query returns. Ids are passed through files, because there can be as many ids as rows.
-   */
+  /** Ids are passed through files, because there can be as many ids as rows. */
   async #choose(query: string, choose: Choose): Promise<string | undefined> {
     const asked = this.#newFile();
     await this.#parquet.run([`copy (${query}) to ${literal(asked)} (format json)`]);

@@ -28,46 +28,40 @@ export interface Txn {
   readonly version: number;
 }
 
-export interface Add {
+interface Add {
   readonly path: string;
   readonly partitionValues: Readonly<Record<string, string>>;
   readonly size: number;
   readonly modificationTime: number;
   readonly dataChange: boolean;
-  /** The statistics as JSON. */
   readonly stats: string;
   readonly tags: { readonly sha256: string };
 }
 
-export interface Remove {
+interface Remove {
   readonly path: string;
   readonly deletionTimestamp: number;
   readonly dataChange: boolean;
 }
 
-/** A data file in a table. */
 export interface DataFile {
   /** The path relative to the table's folder. */
   readonly path: string;
-  /**
-   * The day that the rows belong to. In a table without days, this is the rows' bucket, or undefined for the root bucket.
-   */
-  readonly day: string | undefined;
+  /** The day of the interactions, or the bucket of the record versions. Undefined for the root bucket. */
+  readonly partition: string | undefined;
   readonly rows: number;
   readonly bytes: number;
   readonly modifiedMs: number;
   readonly stats: Stats;
-  /** The hash in hexadecimal. */
   readonly sha256: string;
 }
 
 export const protocol = { minReaderVersion: 1, minWriterVersion: 2 };
 
-/** The contents of a table at one version. */
 export class TableState {
   metaData: MetaData | undefined;
   readonly files = new Map<string, DataFile>();
-  /** The paths and removal times of removed files. */
+  /** Removal times by path. */
   readonly removed = new Map<string, number>();
   readonly positions = new Map<string, number>();
 
@@ -87,13 +81,11 @@ export class TableState {
     }
   }
 
-  /** Forgets the files that were removed before this time. */
   forgetRemoved(beforeMs: number): void {
     for (const [path, deletionTimestamp] of this.removed)
       if (deletionTimestamp < beforeMs) this.removed.delete(path);
   }
 
-  /** Returns the lines of a checkpoint. */
   *actions(): Generator<Action> {
     yield { protocol };
     if (this.metaData) yield { metaData: this.metaData };
@@ -107,16 +99,24 @@ export class TableState {
 
 function fileOf({ path, partitionValues, size, modificationTime, stats, tags }: Add): DataFile {
   const read: Stats = JSON.parse(stats);
-  const day = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
+  const partition = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
   const { sha256 } = tags;
-  return { path, day, rows: read.numRecords, bytes: size, modifiedMs: modificationTime, stats: read, sha256 };
+  return {
+    path,
+    partition,
+    rows: read.numRecords,
+    bytes: size,
+    modifiedMs: modificationTime,
+    stats: read,
+    sha256,
+  };
 }
 
 export function addOf(file: DataFile, dayColumn: string | undefined, dataChange: boolean): Add {
-  const { path, day, bytes, modifiedMs, stats, sha256 } = file;
+  const { path, partition, bytes, modifiedMs, stats, sha256 } = file;
   return {
     path,
-    partitionValues: dayColumn !== undefined && day !== undefined ? { [dayColumn]: day } : {},
+    partitionValues: dayColumn !== undefined && partition !== undefined ? { [dayColumn]: partition } : {},
     size: bytes,
     modificationTime: modifiedMs,
     dataChange,

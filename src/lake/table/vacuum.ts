@@ -4,17 +4,13 @@ import { tableLimits } from './limits.ts';
 
 interface Known {
   readonly files: ReadonlyMap<string, unknown>;
-  /** The time when each file was removed from the table. */
   readonly removed: ReadonlyMap<string, number>;
   /** Whether a pending commit may still add this file. False for files that are not data files. */
   readonly canBeAdded: (path: string) => boolean;
   readonly checkpointVersion: number;
 }
 
-/**
- * Deletes files that no version needs. These are files removed from the table, files that were never added to it, and old
- * log entries.
- */
+/** Deletes files that were removed from the table, files that were never added to it, and old log entries. */
 export async function vacuum(store: LakeStore, folder: string, known: Known, olderThan: Date): Promise<void> {
   await removeFrom(store, folder, (stored) => {
     const path = stored.path.slice(folder.length + 1);
@@ -24,8 +20,8 @@ export async function vacuum(store: LakeStore, folder: string, known: Known, old
 }
 
 /**
- * Deletes obsolete data files from a table or from one of its folders. Files that are still being stored are deleted as
- * well, in which case their writer fails and starts over. The log is kept, because it contains no row data.
+ * Also deletes files that are still being stored, in which case their writer fails and starts over. The log is kept,
+ * because it contains no row data.
  */
 export async function purge(
   store: LakeStore,
@@ -61,7 +57,7 @@ function isUnused(path: string, { modifiedAt }: StoredFile, known: Known, olderT
 
 const entry = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
 
-/** Returns whether the file is a log entry that is no longer needed, because the last checkpoint contains it. */
+/** Entries are no longer needed once a checkpoint contains them. */
 function isOldEntry(path: string, { modifiedAt }: StoredFile, { checkpointVersion }: Known): boolean {
   if (path === '_delta_log/_last_checkpoint') return false;
   const version = entry.exec(path)?.[1];

@@ -1,14 +1,14 @@
 import { rm } from 'node:fs/promises';
-import { type Rewritten, withCopies } from '../table/compact.ts';
+import { type Rewritten, rowsOf, withCopies } from '../table/compact.ts';
 import type { DeltaTable } from '../table/delta-table.ts';
 import type { ParquetWriter, Written } from '../table/parquet-writer.ts';
 import type { DataFile } from '../table/table-state.ts';
-import { folderOf, type Merge, nextMerge } from './next-merge.ts';
+import { type Merge, nextMerge, partitionOf } from './next-merge.ts';
 
 /**
- * Merges files in a version table if that is worthwhile, and drops every version that is superseded by a newer one in the
- * same merge. The current state of the table stays the same, so the commit is marked as not changing any data. Readers
- * that follow the log have already seen the newer versions.
+ * Drops every version that is superseded by a newer one in the same merge. The current state of the table stays the
+ * same, so the commit is marked as not changing any data. Readers that follow the log have already read the newer
+ * versions.
  */
 export async function compactVersions(table: DeltaTable, parquet: ParquetWriter): Promise<Rewritten> {
   const merge = nextMerge(table.files);
@@ -18,7 +18,7 @@ export async function compactVersions(table: DeltaTable, parquet: ParquetWriter)
     const parts = await rewrite(table, parquet, merge, copies);
     const add: DataFile[] = [];
     try {
-      for (const { bucket, written } of parts) add.push(await table.put(written, folderOf(bucket)));
+      for (const { bucket, written } of parts) add.push(await table.put(written, partitionOf(bucket)));
     } finally {
       for (const { written } of parts) await rm(written.localFile, { force: true });
     }
@@ -42,8 +42,4 @@ async function rewrite(
   }
   const parts = await parquet.split(copies, schema, bucket.length);
   return parts.map(({ digit, written }) => ({ bucket: bucket + digit, written }));
-}
-
-function rowsOf(files: readonly DataFile[]): number {
-  return files.reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -1,4 +1,3 @@
-/** Limits for a version table. */
 export const versionLimits = {
   /** A whole bucket is merged only when it has this many files. Otherwise a merge commit would follow every flush. */
   filesMin: 3,
@@ -16,6 +15,5 @@ export const versionLimits = {
   bucketBytesMax: 32 * 1024 * 1024,
   /** The maximum size of the files that one merge splits into buckets. */
   splitBytesMax: 96 * 1024 * 1024,
-  /** The maximum number of merges per table after each step. */
   mergesPerStep: 8,
 } as const;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { DataFile } from '../table/table-state.ts';
-import { bucketOf, folderOf, type Merge, nextMerge } from './next-merge.ts';
+import { bucketOf, type Merge, nextMerge, partitionOf } from './next-merge.ts';
 
 const kb = 1024;
 const mb = 1024 * kb;
@@ -8,7 +8,7 @@ const mb = 1024 * kb;
 function file(bytes: number, bucket = ''): DataFile {
   const stats = { numRecords: 1, minValues: {}, maxValues: {} };
   const path = `${bucket}${bytes}-${Math.random()}`;
-  return { path, day: folderOf(bucket), rows: 1, bytes, modifiedMs: 0, stats, sha256: '' };
+  return { path, partition: partitionOf(bucket), rows: 1, bytes, modifiedMs: 0, stats, sha256: '' };
 }
 
 const merged = (merge: Merge | undefined) =>

@@ -1,4 +1,4 @@
-import { filesToMerge } from '../table/files-to-merge.ts';
+import { countWithin, filesToMerge } from '../table/files-to-merge.ts';
 import type { DataFile } from '../table/table-state.ts';
 import { versionLimits } from './limits.ts';
 
@@ -12,15 +12,15 @@ export interface Merge {
 const { bucketBytesMax, filesMin, newShare, smallBytes, splitBytesMax } = versionLimits;
 
 /**
- * Chooses the next merge in a version table. A bucket contains the ids whose hash starts with the bucket's hexadecimal
- * digits. The root bucket has no digits and contains all ids. A small bucket is one file, and a large one has 16 child
- * buckets. New versions are added to the root bucket and move down once there are enough of them, so that a merge in a
- * large table rewrites only a small part of it. Files can be merged in any order, because every row has its change number,
- * and a row is dropped only if the same merge has a newer version.
+ * A bucket contains the ids whose hash starts with the bucket's hexadecimal digits. The root bucket has no digits and
+ * contains all ids. A small bucket is one file, and a large one has 16 child buckets. New versions are added to the
+ * root bucket and move down once there are enough of them, so that a merge in a large table rewrites only a small part
+ * of it. Files can be merged in any order, because every row has its change number, and a row is dropped only if the
+ * same merge has a newer version.
  */
 export function nextMerge(files: readonly DataFile[]): Merge | undefined {
   const buckets = Map.groupBy(files, bucketOf);
-  const inner = new Set([...buckets.keys()].flatMap(above));
+  const inner = new Set([...buckets.keys()].flatMap(ancestorsOf));
   for (const [bucket, own] of buckets) {
     const merge = inner.has(bucket) ? mergeOfInner(own) : mergeOfLast(own);
     if (merge.files.length > 0) return { bucket, ...merge };
@@ -28,24 +28,22 @@ export function nextMerge(files: readonly DataFile[]): Merge | undefined {
   return undefined;
 }
 
-/** Returns the ancestors of a bucket. */
-function above(bucket: string): string[] {
+function ancestorsOf(bucket: string): string[] {
   return Array.from(bucket, (_, digits) => bucket.slice(0, digits));
 }
 
 const prefix = 'bucket-';
 
-export function bucketOf({ day: folder = prefix }: Pick<DataFile, 'day'>): string {
-  return folder.slice(prefix.length);
+export function bucketOf({ partition = prefix }: Pick<DataFile, 'partition'>): string {
+  return partition.slice(prefix.length);
 }
 
-/** Returns the folder to pass to `DeltaTable.put` for a file of the bucket. */
-export function folderOf(bucket: string): string | undefined {
+export function partitionOf(bucket: string): string | undefined {
   return bucket === '' ? undefined : prefix + bucket;
 }
 
 function mergeOfInner(files: readonly DataFile[]): Omit<Merge, 'bucket'> {
-  if (bytesOf(files) >= bucketBytesMax) return { files: upTo(splitBytesMax, files), isSplit: true };
+  if (bytesOf(files) >= bucketBytesMax) return { files: filesToSplit(files), isSplit: true };
   return { files: filesToMerge(files, false), isSplit: false };
 }
 
@@ -56,7 +54,7 @@ function mergeOfLast(files: readonly DataFile[]): Omit<Merge, 'bucket'> {
     ...DataFile[],
   ];
   if (largest.bytes > bucketBytesMax || bytes > 2 * bucketBytesMax)
-    return { files: upTo(splitBytesMax, files), isSplit: true };
+    return { files: filesToSplit(files), isSplit: true };
   const isWorthAll = bytes < smallBytes || bytesOf(others) >= newShare * largest.bytes;
   if (files.length >= filesMin && isWorthAll) return { files, isSplit: false };
   return { files: filesToMerge(others, false), isSplit: false };
@@ -66,12 +64,7 @@ function bytesOf(files: readonly DataFile[]): number {
   return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Returns the first files that fit into this many bytes, but at least one file. */
-function upTo(bytesMax: number, files: readonly DataFile[]): readonly DataFile[] {
-  let sum = 0;
-  const end = files.findIndex(({ bytes }) => {
-    sum += bytes;
-    return sum > bytesMax;
-  });
-  return end < 0 ? files : files.slice(0, Math.max(1, end));
+/** Always takes at least one file. */
+function filesToSplit(files: readonly DataFile[]): readonly DataFile[] {
+  return files.slice(0, Math.max(1, countWithin(splitBytesMax, files)));
 }

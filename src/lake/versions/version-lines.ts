@@ -8,8 +8,8 @@ import { lakeLimits } from '../limits.ts';
 import type { Spool } from '../spool.ts';
 
 /**
- * Reads the current versions of changed records. They are at least as new as the changes. If a record has changed again
- * in the meantime, it appears a second time later, with a larger number.
+ * The versions are at least as new as the changes. If a record has changed again in the meantime, it appears a second
+ * time later, with a larger number.
  */
 export async function readChanged(
   pool: Pool,
@@ -33,8 +33,8 @@ export async function readChanged(
 }
 
 /**
- * Reads stored records after an id, ordered by id, until the spool is full. Returns the id up to which everything has been
- * read, or null at the end. `number` is the last change that was committed before the copy.
+ * Returns the id up to which everything has been read, or null at the end. `number` is the last change that was
+ * committed before the copy.
  */
 export async function readStoredVersions(
   pool: Pool,

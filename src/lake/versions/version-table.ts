@@ -13,12 +13,12 @@ import { versionLimits } from './limits.ts';
 /** An organisation's table for one record type in the lake. It has one row per version. */
 export class VersionTable {
   readonly #type: ResourceType;
-  readonly #delta: DeltaTable;
+  readonly delta: DeltaTable;
   readonly #parquet: ParquetWriter;
 
   private constructor(type: ResourceType, delta: DeltaTable, parquet: ParquetWriter) {
     this.#type = type;
-    this.#delta = delta;
+    this.delta = delta;
     this.#parquet = parquet;
   }
 
@@ -33,29 +33,24 @@ export class VersionTable {
     return new VersionTable(type, delta, parquet);
   }
 
-  get delta(): DeltaTable {
-    return this.#delta;
-  }
-
   /**
-   * Commits the spooled versions. If `isNew` is set, they are the start of a copy and replace the whole table, which may
-   * contain records that have since been removed.
+   * If `isNew` is set, the versions are the start of a copy and replace the whole table, which may contain records that
+   * have since been removed.
    */
   async append(spool: Spool, lastChange: LastChange, isNew = false): Promise<void> {
     const lines = await spool.finishVersions(this.#type);
-    const written = lines && (await this.#parquet.write(lines, this.#delta.schema));
-    const add = written ? [await this.#delta.put(written)] : [];
-    const remove = isNew ? this.#delta.files : [];
+    const written = lines && (await this.#parquet.write(lines, this.delta.schema));
+    const add = written ? [await this.delta.put(written)] : [];
+    const remove = isNew ? this.delta.files : [];
     if (add.length === 0 && remove.length === 0) return;
     const txn = txnOf(lastChange);
-    if ((await this.#delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
+    if ((await this.delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
   }
 
-  /** Merges files, writes a checkpoint, and deletes old files. Each of these happens only when it is due. */
   async tend(): Promise<void> {
     for (let merges = 0; merges < versionLimits.mergesPerStep; merges++)
-      if ((await compactVersions(this.#delta, this.#parquet)) !== 'committed') break;
-    await this.#delta.checkpoint();
-    await this.#delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
+      if ((await compactVersions(this.delta, this.#parquet)) !== 'committed') break;
+    await this.delta.checkpoint();
+    await this.delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { uuidFloor } from '../registry/uuid-v7.ts';
-import { RecentIds } from './recent-ids.ts';
+import { RecentIds } from './interaction-table.ts';
 
 const idAt = (ms: number, last = 0) => `${uuidFloor(ms).slice(0, -1)}${last}`;
 

@@ -3,7 +3,6 @@ import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
 import { LakeTaken } from './lake-progress.ts';
 import { type LastChange, txnOf } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
-import { RecentIds } from './recent-ids.ts';
 import type { Spool, SpooledDay } from './spool.ts';
 import type { LakeStore } from './store/lake-store.ts';
 import { compact } from './table/compact.ts';
@@ -14,31 +13,30 @@ import type { DataFile } from './table/table-state.ts';
 
 const schema = lakeSchema('interactions');
 
-/** An organisation's interactions table in the lake. */
-export class LakeTable {
+export class InteractionTable {
   readonly recent: RecentIds;
-  readonly #delta: DeltaTable;
+  readonly delta: DeltaTable;
   readonly #parquet: ParquetWriter;
   /** Days that may have files to merge. */
   readonly #unmerged: Set<string>;
   readonly #purgedDays = new Set<string>();
 
   private constructor(delta: DeltaTable, parquet: ParquetWriter) {
-    this.#delta = delta;
+    this.delta = delta;
     this.#parquet = parquet;
     this.recent = new RecentIds(
       delta.files.reduce((newestMs, file) => Math.max(newestMs, receivedIn(file).toMs), -1),
     );
-    this.#unmerged = new Set(delta.files.map(({ day = '' }) => day));
+    this.#unmerged = new Set(delta.files.map(({ partition = '' }) => partition));
   }
 
-  static async open(store: LakeStore, parquet: ParquetWriter, organisationId: string): Promise<LakeTable> {
+  static async open(
+    store: LakeStore,
+    parquet: ParquetWriter,
+    organisationId: string,
+  ): Promise<InteractionTable> {
     const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
-    return new LakeTable(delta, parquet);
-  }
-
-  get delta(): DeltaTable {
-    return this.#delta;
+    return new InteractionTable(delta, parquet);
   }
 
   /** Commits the spooled rows that are not in the table yet, and removes expired days. */
@@ -49,56 +47,48 @@ export class LakeTable {
     const add: DataFile[] = [];
     for (const day of days) {
       const written = await this.#write(day);
-      if (written) add.push(await this.#delta.put(written, day.day));
+      if (written) add.push(await this.delta.put(written, day.day));
     }
-    const remove = this.#delta.files.filter(({ day }) => isExpired(day));
+    const remove = this.delta.files.filter(({ partition }) => isExpired(partition));
     if (add.length > 0 || remove.length > 0) {
       const txn = txnOf(lastChange);
       // After a conflict, these rows have not been compared with the other process's rows, so the step must start over.
-      if ((await this.#delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
+      if ((await this.delta.commit({ add, remove, txn })) === 'conflict') throw new LakeTaken();
       this.recent.add(spool.ids);
       for (const { day } of days) this.#unmerged.add(day);
     }
     // Purge before the progress is saved, so that the next process repeats the step if this one is killed here.
-    await this.#purge(this.#delta.removedDays.filter(isExpired));
+    await this.#purge(this.delta.removedDays.filter(isExpired));
   }
 
-  /**
-   * Merges one day's small files, writes a checkpoint, and deletes old files. Each of these happens only when it is due.
-   */
   async tend(): Promise<void> {
     const today = dayOf(Date.now());
     for (const day of this.#unmerged) {
-      const done = await compact(this.#delta, this.#parquet, day);
+      const done = await compact(this.delta, this.#parquet, day);
       if (done !== 'nothing') break;
       if (day < today) this.#unmerged.delete(day);
     }
-    await this.#delta.checkpoint();
-    await this.#delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
+    await this.delta.checkpoint();
+    await this.delta.vacuumIfDue(lakeLimits.commitsPerVacuum);
   }
 
-  /**
-   * Deletes the files of expired days immediately, because nobody may read them, not even in older versions of the table.
-   */
+  /** Deletes immediately, because nobody may read expired days, not even in older versions of the table. */
   async #purge(days: readonly string[]): Promise<void> {
     for (const day of days.filter((one) => !this.#purgedDays.has(one))) {
-      await this.#delta.purge(day);
+      await this.delta.purge(day);
       this.#purgedDays.add(day);
     }
   }
 
-  /**
-   * Writes one day's rows to a Parquet file. If some of the rows may already be in the table, they are compared with the
-   * files that cover the same time range.
-   */
+  /** Rows that may already be in the table are compared with the files that cover the same time range. */
   async #write({ day, file, doubtful }: SpooledDay): Promise<Written | undefined> {
-    const overlapping = this.#delta.files.filter((one) => {
+    const overlapping = this.delta.files.filter((one) => {
       const { fromMs, toMs } = receivedIn(one);
-      return one.day === day && doubtful !== null && fromMs <= doubtful.toMs && toMs >= doubtful.fromMs;
+      return one.partition === day && doubtful !== null && fromMs <= doubtful.toMs && toMs >= doubtful.fromMs;
     });
     const except: string[] = [];
     try {
-      for (const one of overlapping) except.push(await this.#delta.get(one));
+      for (const one of overlapping) except.push(await this.delta.get(one));
       return await this.#parquet.write(file, schema, { day, except });
     } finally {
       for (const one of except) await rm(one, { force: true });
@@ -116,4 +106,35 @@ function receivedIn({ stats }: DataFile): { fromMs: number; toMs: number } {
   // Every row has a time of receipt, so these values always exist.
   if (from === undefined || to === undefined) throw new Error('a file of the lake has no times of receipt');
   return { fromMs: Date.parse(from), toMs: Date.parse(to) };
+}
+
+/**
+ * The ids of a table's newest rows. Transactions do not commit in the order in which their interactions were received, so
+ * each commit to the table overlaps slightly with the previous one. Without this cache, each commit would have to read a
+ * file.
+ */
+export class RecentIds {
+  readonly #max: number;
+  #ids = new Set<string>();
+  /** The set contains the ids of all rows that were received in or after this millisecond. */
+  #completeFromMs: number;
+
+  constructor(newestMs: number, max: number = lakeLimits.recentIdsMax) {
+    this.#completeFromMs = newestMs + 1;
+    this.#max = max;
+  }
+
+  /** Returns undefined if the files must be checked. */
+  has(id: string): boolean | undefined {
+    if (this.#ids.has(id)) return true;
+    return msOfUuidV7(id) >= this.#completeFromMs ? false : undefined;
+  }
+
+  /** Must be called for each commit. */
+  add(ids: readonly string[]): void {
+    const all = [...this.#ids, ...ids];
+    const forgotten = all.splice(0, Math.max(0, all.length - this.#max));
+    for (const id of forgotten) this.#completeFromMs = Math.max(this.#completeFromMs, msOfUuidV7(id) + 1);
+    this.#ids = new Set(all);
+  }
 }
