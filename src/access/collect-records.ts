@@ -59,6 +59,18 @@ export function collectRecords(suppressions: Suppressions): JobKind {
       return new Set([...suppressed.keys(), ...(await openIdsAmong(client, organisationId, asked))]);
     },
   });
+  const collecting = (
+    step: 'rejections' | 'receipts',
+    collect: typeof collectRejections,
+    then: CollectStep,
+  ) => ({
+    async work(client: Client, place: Place): Promise<Result> {
+      const collection = collectionOf(client, place);
+      const { found, next } = await collect(client, collection, place.position as string | null);
+      await storeCollected(client, collection, step, found);
+      return { next: next === null ? { step: then } : { step, position: next } };
+    },
+  });
   return jobKind<CollectStep>({
     name: 'access requests',
     first: 'start',
@@ -68,22 +80,8 @@ export function collectRecords(suppressions: Suppressions): JobKind {
       expand: { work: (client, place) => expand(client, place, collectionOf(client, place)) },
       rows: { work: (client, place) => rows(client, place, collectionOf(client, place)) },
       settle: { work: settle },
-      rejections: {
-        async work(client, { organisationId, position }) {
-          const collection = collectionOf(client, { organisationId, position } as Place);
-          const { found, next } = await collectRejections(client, collection, position as string | null);
-          await storeCollected(client, collection, 'rejections', found);
-          return { next: next === null ? { step: 'receipts' } : { step: 'rejections', position: next } };
-        },
-      },
-      receipts: {
-        async work(client, place) {
-          const collection = collectionOf(client, place);
-          const { found, next } = await collectAnswers(client, collection, place.position as string | null);
-          await storeCollected(client, collection, 'receipts', found);
-          return { next: next === null ? { step: 'keys' } : { step: 'receipts', position: next } };
-        },
-      },
+      rejections: collecting('rejections', collectRejections, 'receipts'),
+      receipts: collecting('receipts', collectAnswers, 'keys'),
       keys: { work: (client, place) => keys(client, place, collectionOf(client, place)) },
       seen: {
         async work(client, { organisationId, position }) {
@@ -131,7 +129,6 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
   return { next: rowCount === 0 ? 'ended' : { step: 'expand' } };
 }
 
-/** As last measured. */
 async function isQuotaUsedUp(client: Client, organisationId: string): Promise<boolean> {
   const { rows: measured } = await client.query<OrganisationQuota & QuotaUsage>(
     `select o.records_stored_max::float8 as records_stored_max, o.bytes_stored_max::float8 as bytes_stored_max,
@@ -202,7 +199,6 @@ async function keys(client: Client, { position }: Place, collection: Collection)
   };
 }
 
-/** The ids are no longer needed. */
 async function end(client: Client, { organisationId }: Place): Promise<Result> {
   await client.query(
     `delete from access_request_ids i using access_requests r

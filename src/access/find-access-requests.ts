@@ -3,14 +3,12 @@ import type { Pool } from '../postgres/pool.ts';
 import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { accessLimits } from './limits.ts';
 
-type AccessRequestState = 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
-
 /** For stored states, which differ from the states that the API returns. */
 export const isUncollected = (state: string) => `${state} in ('requested', 'collecting')`;
 
 export interface AccessRequest {
   readonly access_request_id: string;
-  readonly state: AccessRequestState;
+  readonly state: 'pending' | 'running' | 'done' | 'expired' | 'cancelled';
   readonly requested: string;
   readonly key_id: string;
   readonly people: number;
@@ -22,18 +20,16 @@ export interface AccessRequest {
   readonly expires: string | null;
 }
 
-export type StoredAccessRequest = Omit<AccessRequest, 'requested' | 'expires'> & {
+type StoredAccessRequest = Omit<AccessRequest, 'requested' | 'expires'> & {
   readonly is_cancelled: boolean;
 };
 
-export const accessRequestColumns = `access_request_id,
+const accessRequestColumns = `access_request_id,
   case state when 'requested' then 'pending' when 'collecting' then 'running' else state end as state, key_id, people, records, ${exactTime('started_at')} as started,
   ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled`;
 
-/**
- * Whether a request has expired depends only on the time, not on whether maintenance has already deleted its records.
- */
-export function shownAccessRequest({
+/** Whether a request has expired depends on the time alone, not on whether its records are already deleted. */
+function shownAccessRequest({
   access_request_id,
   state,
   done,

@@ -122,11 +122,8 @@ export async function collectRejections(
 ): Promise<Collected<string>> {
   const { organisationId } = collection;
   const { texts, next } = await readRejectionTexts(client, organisationId, after);
-  const wanted = await wantedAmong(
-    client,
-    collection,
-    texts.flatMap(({ ids }) => ids),
-  );
+  const all = texts.flatMap(({ ids }) => ids);
+  const wanted = await wantedAmong(client, collection, all);
   const ids = texts.filter((one) => one.ids.some((id) => wanted.has(id))).map((one) => one.rejection_id);
   const read =
     ids.length === 0 ? [] : await readRejections(client, organisationId, ids, limits.rejectionPageBytesMax);
@@ -207,11 +204,8 @@ export async function collectKeys(
   after: string | null,
 ): Promise<Collected<string>> {
   const { texts, next } = await readKeys(client, table, collection.organisationId, after);
-  const wanted = await wantedAmong(
-    client,
-    collection,
-    texts.flatMap(({ ids }) => ids),
-  );
+  const all = texts.flatMap(({ ids }) => ids);
+  const wanted = await wantedAmong(client, collection, all);
   const found = texts
     .filter(({ ids }) => ids.some((id) => wanted.has(id)))
     .map(({ key, ids }) => ({

@@ -13,12 +13,6 @@ const isErased = (field: string) => isErasedIn('interactions', field, fieldOf(fi
 const isMentioned = `(r.is_hidden and r.type = 'interactions' and ${mentions(fields, isErased, fieldOf)})`;
 const withoutMentioned = `(r.record::jsonb || '${JSON.stringify(Object.fromEntries(fields.alone.map((field) => [field, null])))}')::text`;
 
-interface Collected {
-  readonly type: string;
-  readonly id: string;
-  readonly record: string;
-}
-
 /**
  * Runs one query at a time and holds no connection between queries, however slowly the client reads. Skips records of
  * people whose erasure has started in the meantime, and their ids in interactions of others.
@@ -30,7 +24,7 @@ export async function* collectedLines(
 ): AsyncGenerator<Buffer> {
   const lines = new LineBuffer();
   for (let after = { type: '', id: '' }; ; ) {
-    const { rows } = await pool.query<Collected>(
+    const { rows } = await pool.query<{ type: string; id: string; record: string }>(
       `select type, id, record from (
          select type, id, record, sum(octet_length(record)) over (order by type, id) - octet_length(record) as before
          from (

@@ -4,13 +4,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { isVisible } from '../records/tables.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
-import {
-  type AccessRequest,
-  accessRequestColumns,
-  findAccessRequest,
-  type StoredAccessRequest,
-  shownAccessRequest,
-} from './find-access-requests.ts';
+import { type AccessRequest, findAccessRequest } from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
 
 interface AccessAsked {
@@ -77,31 +71,24 @@ export function cancelAccess(
           where organisation_id = $1 and access_request_id = $2 and state <> 'expired' and cancelled_at is null`,
         values: [organisationId, id, new Date()],
       });
-      const { rows } = await client.query<StoredAccessRequest>({
-        name: 'cancelled access request',
-        text: `select ${accessRequestColumns} from access_requests where organisation_id = $1 and access_request_id = $2`,
-        values: [organisationId, id],
-      });
+      const request = await findAccessRequest(client, organisationId, id);
       await client.query(
         'delete from access_request_ids where organisation_id = $1 and access_request_id = $2',
         [organisationId, id],
       );
-      return rows[0] && shownAccessRequest(rows[0]);
+      return request;
     }),
   );
 }
 
 /** Locks the organisation's row first, so that concurrent calls cannot exceed the limit together. */
 async function refuseTooMany(client: Client, organisationId: string): Promise<void> {
-  await queryRows(
-    client,
-    {
-      name: 'lock tenant',
-      text: 'select from tenants where organisation_id = $1 for no key update',
-      values: [organisationId],
-    },
-    1,
-  );
+  const lock = {
+    name: 'lock tenant',
+    text: 'select from tenants where organisation_id = $1 for no key update',
+    values: [organisationId],
+  };
+  await queryRows(client, lock, 1);
   const { open, requests, records } = await countKept(client, organisationId);
   const { requestsOpenMax, requestsKeptMax, recordsKeptMax } = accessLimits;
   if (open >= requestsOpenMax || requests >= requestsKeptMax || records >= recordsKeptMax)

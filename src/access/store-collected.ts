@@ -52,9 +52,7 @@ export async function storeCollected(
   }
 }
 
-/**
- * An earlier step may have stored some of the records, because the same Idempotency-Key can occur in several tables.
- */
+/** An earlier step may have stored some records, as an Idempotency-Key can occur in several tables. */
 async function beginAgainUnlessStored(
   client: Client,
   organisationId: string,

@@ -231,9 +231,9 @@ export class LogReader {
 }
 
 /**
- * The rows have `idsMax` ids in total, and are complete up to the number `to`. Numbers have no gaps, so a missing row
- * was dropped in the meantime. The epochs are read in the same statement, because a different server may answer the
- * next statement.
+ * The rows have about `idsMax` ids, and are complete up to the number `to`. Numbers have no gaps, so a missing row was
+ * dropped in the meantime. The epochs are read in the same statement, because a different server may answer the next
+ * one.
  */
 async function changesFrom(
   pool: Pool,

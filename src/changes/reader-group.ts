@@ -163,9 +163,7 @@ class ReaderGroup {
     return this.#pages.reduce((sum, page) => sum + (this.#bytes.get(page) ?? this.#lastBytes), 0);
   }
 
-  /**
-   * Drops pages that no stream is about to read. If the pages are too large in total, it also drops the oldest ones.
-   */
+  /** Drops pages that no stream is about to read, and the oldest ones if the pages are too large in total. */
   prune(): void {
     const isAwaited = ({ from }: ReadPage) => [...this.members].some(({ next }) => isSame(next, from));
     for (let [first] = this.#pages; first; [first] = this.#pages) {
@@ -173,10 +171,6 @@ class ReaderGroup {
       this.#pages.shift();
     }
   }
-}
-
-interface LinesRead extends Pick<ChangePage, 'next' | 'hasMore' | 'count'> {
-  readonly lines: Buffer;
 }
 
 export class GroupReader {
@@ -199,7 +193,7 @@ export class GroupReader {
     group.members.add(this);
   }
 
-  async read(): Promise<LinesRead> {
+  async read(): Promise<Pick<ChangePage, 'next' | 'hasMore' | 'count'> & { readonly lines: Buffer }> {
     const shared = await this.#group.pageAt(this.next);
     const isNewer = shared && (shared.log === this.#log || shared.begunMs >= this.#seenMs);
     const page = isNewer ? shared : await this.#readAlone();

@@ -13,9 +13,7 @@ export interface StreamReader {
   readonly gone: AbortSignal;
 }
 
-/**
- * If there is not enough memory for the next chunk, the stream ends, and the reader gets the error when it reconnects.
- */
+/** Without enough memory for the next chunk, the stream ends. The reader gets the error when it reconnects. */
 function hasRoom({ hold }: StreamReader): boolean {
   try {
     hold(limits.streamedAnswerBytes);

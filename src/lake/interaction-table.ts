@@ -39,7 +39,6 @@ export class InteractionTable {
     return new InteractionTable(delta, parquet);
   }
 
-  /** Commits the spooled rows that are not in the table yet, and removes expired days. */
   async append(spool: Spool, lastChange: LastChange, expiredBelow: string): Promise<void> {
     const keptFrom = expiredBelow > firstUuid ? dayOf(msOfUuidV7(expiredBelow)) : '';
     const isExpired = (day = '') => day < keptFrom;

@@ -43,7 +43,6 @@ interface Failing {
 export class LakeKeeper {
   readonly #parts: KeeperParts;
   readonly #stopping = new AbortController();
-  /** Back-off states by work and organisation. */
   readonly #failing = new Map<string, Failing>();
   readonly #nextCountMs = new Map<string, number>();
   /** For each organisation that is behind, the last change in its lake and the time of the next change. */
@@ -113,8 +112,7 @@ export class LakeKeeper {
   }
 
   /**
-   * Erasures and removals come first because they have a deadline, but they can take long, so one place is kept for new
-   * rows.
+   * Erasures and removals come first because of their deadline, but can take long, so one place is kept for new rows.
    */
   #startNext(): void {
     const firstIn = (queue: ReadonlyMap<string, unknown>) => {
@@ -212,9 +210,7 @@ export class LakeKeeper {
     return performance.now() < (this.#failing.get(`${work} ${organisationId}`)?.untilMs ?? 0);
   }
 
-  /**
-   * Returns whether the work was done. It is not done while it is paused after a failure, or if `work` returns false.
-   */
+  /** Returns whether the work was done: not during a pause after a failure, and not if `work` returns false. */
   async #trying(kind: LakeWork, organisationId: string, work: () => Promise<unknown>): Promise<boolean> {
     if (this.#isPaused(kind, organisationId)) return false;
     const { log } = this.#parts;

@@ -26,9 +26,10 @@ export function lastChangeIn({ positions }: DeltaTable): LastChange {
  * the database was restored. A change that is older than all known epochs counts as part of the log, because the tables
  * are checked whenever an epoch begins.
  */
-export function isInLog({ number, epoch }: LastChange, { last, epochs }: Log): boolean {
+export function isInLog(
+  { number, epoch }: LastChange,
+  { last, epochs }: Pick<LogState, 'last' | 'epochs'>,
+): boolean {
   const isKnown = number >= (epochs[0]?.first ?? Number.POSITIVE_INFINITY);
   return number <= last && (!isKnown || epochOf(epochs, number) === epoch);
 }
-
-type Log = Pick<LogState, 'last' | 'epochs'>;

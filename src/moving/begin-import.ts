@@ -23,12 +23,6 @@ export interface BegunImport {
 /** The key id in an import's receipts. No real key has this id. */
 export const importKeyId = 'import';
 
-interface ImportAsked {
-  readonly slug: string;
-  readonly manifest: Manifest;
-  readonly sha256: string;
-}
-
 /**
  * Creates the organisation or uses an empty one, and records the import in the audit log. If the organisation's last audit
  * entry is about the same export, continues that import. Returns undefined if that import is already finished.
@@ -36,7 +30,7 @@ interface ImportAsked {
 export async function beginImport(
   { serving, admin }: MovePools,
   by: Operator,
-  { slug, manifest, sha256 }: ImportAsked,
+  { slug, manifest, sha256 }: { slug: string; manifest: Manifest; sha256: string },
 ): Promise<BegunImport | undefined> {
   const found = await findOrganisation(admin, slug);
   const isFilled = found !== undefined && (await hasData(serving, found.organisation_id));

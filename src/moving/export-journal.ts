@@ -48,7 +48,6 @@ export class ExportJournal {
     this.#entries = entries;
   }
 
-  /** Continues an unfinished export. */
   static async open(
     folder: string,
     organisationId: string,
@@ -91,7 +90,6 @@ export class ExportJournal {
     return this.#entries.some((one) => one.type === type && one.part === null);
   }
 
-  /** Returns the number of files that a type has, and the last row id in them. */
   reached(type: UploadType): { readonly files: number; readonly last: string | undefined } {
     const written = this.#entries.filter((one) => one.type === type && one.part !== null);
     return { files: written.length, last: written.at(-1)?.last ?? undefined };

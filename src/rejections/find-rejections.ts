@@ -146,13 +146,8 @@ async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFil
   const { code, field, request_id } = filter;
   const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
   const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
-  const ends =
-    counted ??
-    (await endsOfKinds(
-      pool,
-      organisationId,
-      kinds.map(({ kind_id }) => kind_id),
-    ));
+  const kindIds = kinds.map(({ kind_id }) => kind_id);
+  const ends = counted ?? (await endsOfKinds(pool, organisationId, kindIds));
   const groups = new Map<string, Group>();
   for (const { kind_id, type, count, ...reasons } of kinds) {
     const end = ends.get(kind_id);

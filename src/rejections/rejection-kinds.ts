@@ -20,14 +20,8 @@ export function kindOf(type: string, reasons: Reasons): RejectionKind {
   const hash = createHash('sha256')
     .update(JSON.stringify([type, fields, codes, messages]))
     .digest('hex');
-  const parts = [
-    hash.slice(0, 8),
-    hash.slice(8, 12),
-    hash.slice(12, 16),
-    hash.slice(16, 20),
-    hash.slice(20, 32),
-  ];
-  return { kind_id: parts.join('-'), fields, codes, messages };
+  const kindId = hash.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*/, '$1-$2-$3-$4-$5');
+  return { kind_id: kindId, fields, codes, messages };
 }
 
 /**
@@ -88,17 +82,11 @@ export interface KindFilter {
   readonly field?: string;
 }
 
-interface CountedKind extends RejectionKind {
-  readonly type: string;
-  readonly count: number;
-}
-
-/** Most frequent first. */
 export async function listKinds(
   pool: Pool,
   organisationId: string,
   { type, code, field }: KindFilter,
-): Promise<CountedKind[]> {
+): Promise<(RejectionKind & { readonly type: string; readonly count: number })[]> {
   const { rows } = await pool.query<RejectionKind & { type: string; count: string }>({
     name: 'list rejection kinds',
     text: `

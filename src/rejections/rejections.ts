@@ -73,14 +73,10 @@ export async function listIds(
 async function kindIdsOf(
   pool: Pool,
   organisationId: string,
-  { type, code, field }: RejectionFilter,
+  filter: RejectionFilter,
 ): Promise<string[] | undefined> {
-  if (code === undefined && field === undefined) return undefined;
-  const kinds = await listKinds(pool, organisationId, {
-    ...(type !== undefined && { type }),
-    ...(code !== undefined && { code }),
-    ...(field !== undefined && { field }),
-  });
+  if (filter.code === undefined && filter.field === undefined) return undefined;
+  const kinds = await listKinds(pool, organisationId, filter);
   return kinds.map(({ kind_id }) => kind_id);
 }
 
@@ -261,7 +257,6 @@ export async function kindsOfRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** In id order. Returns the ones that exist. */
 export async function lockRejections(
   client: Client,
   organisationId: string,

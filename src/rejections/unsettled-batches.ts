@@ -115,10 +115,7 @@ export async function settleBatchesOf(
   await settle(client, organisationId, type, batchIds, changes);
 }
 
-/**
- * Waits for other transactions that are settling the same batches, so those transactions have committed when it
- * returns.
- */
+/** Waits until other transactions that are settling the same batches have committed. */
 async function lockOldest(client: Client, organisationId: string, type: UploadType): Promise<string[]> {
   const { rows } = await client.query<{ batch_id: string }>({
     name: 'lock unsettled batches',

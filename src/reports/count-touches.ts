@@ -63,7 +63,6 @@ function boundsOf(ids: readonly string[]): [string | undefined, string | undefin
   return [first, last];
 }
 
-/** By student and by recommendation. */
 export async function addVisits(client: Client, organisationId: string, step: string): Promise<void> {
   await client.query({
     name: 'report: add visits',
@@ -117,9 +116,7 @@ const visitsInGroups = `
       case when k.dimension = 'all' then a.total ${caseOf('a')} end as after) as g
   where n.organisation_id = $1 and n.step = $2::bigint`;
 
-/**
- * A variant of `visitsInGroups` for a dimension with many groups. Looks up the days in the index on subject and group.
- */
+/** Like `visitsInGroups`, but for a dimension with many groups. Looks up the days in the index on subject and group. */
 function visitsInGroup(
   subject: 'student_id' | 'recommendation_id',
   group: 'item_id' | 'recommendation_id',

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import type { LakeStore } from '../../src/lake/store/lake-store.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
-import { compactVersions } from '../../src/lake/versions/compact-versions.ts';
 import { bucketOf, partitionOf } from '../../src/lake/versions/next-merge.ts';
+import { compactVersions } from '../../src/lake/versions/version-table.ts';
 import { linesOf, type TestLake, testLake } from '../support/lake.ts';
 
 /** Tests merging, splitting and erasing a version table's files. */

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { LakeReader } from '../../src/lake/lake-reader.ts';
 import { lakeLimits } from '../../src/lake/limits.ts';
-import { LakeReader } from '../../src/lake/reading/lake-reader.ts';
 import { openStore } from '../../src/lake/store/lake-store.ts';
 import { append, dayMs, newRows, testLake } from '../support/lake.ts';
 

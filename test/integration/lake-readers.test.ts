@@ -9,7 +9,7 @@ import { needTool } from '../../scripts/tools.ts';
 import { compact } from '../../src/lake/table/compact.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { type LakeColumn, lakeSchema } from '../../src/lake/table/lake-schema.ts';
-import { compactVersions } from '../../src/lake/versions/compact-versions.ts';
+import { compactVersions } from '../../src/lake/versions/version-table.ts';
 import { ChangingRecords } from '../support/changing-records.ts';
 import { hasTool } from '../support/has-tool.ts';
 import {

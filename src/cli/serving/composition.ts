@@ -12,7 +12,7 @@ import { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
-import { LakeReader } from '../../lake/reading/lake-reader.ts';
+import { LakeReader } from '../../lake/lake-reader.ts';
 import { LakePlace } from '../../lake/store/lake-place.ts';
 import { openStore } from '../../lake/store/lake-store.ts';
 import { limits } from '../../limits.ts';

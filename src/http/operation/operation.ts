@@ -12,7 +12,7 @@ import type { ConsoleSessions } from '../../keys/console-sessions.ts';
 import type { KnownKeys } from '../../keys/known-keys.ts';
 import type { Permission } from '../../keys/permissions.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
-import type { LakeReader } from '../../lake/reading/lake-reader.ts';
+import type { LakeReader } from '../../lake/lake-reader.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
 import type { ServerState } from '../../postgres/health/server-state.ts';

@@ -2,9 +2,14 @@ import { invalidRequest, RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { lakeState, type Versions } from '../../lake/lake-progress.ts';
+import {
+  type LakeReader,
+  type LakeTableType,
+  type Listing,
+  pageAfter,
+  type TableFile,
+} from '../../lake/lake-reader.ts';
 import { lakeLimits } from '../../lake/limits.ts';
-import type { LakeReader, LakeTableType } from '../../lake/reading/lake-reader.ts';
-import { type Listing, pageAfter, type TableFile } from '../../lake/reading/listing.ts';
 import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
 import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
 import { described, onePage, refused } from '../operation/described-answers.ts';

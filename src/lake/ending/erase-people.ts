@@ -71,10 +71,7 @@ interface Work {
   save(file: string): Promise<void>;
 }
 
-/**
- * Processes files in the order in which they were stored, including the files that it writes itself. Returns false if
- * it ran out of time.
- */
+/** In the order in which files were stored, including those that it writes. Returns false if it ran out of time. */
 async function cleanTable(
   parts: EraserParts,
   organisationId: string,

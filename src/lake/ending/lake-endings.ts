@@ -15,9 +15,7 @@ export interface Endings {
   readonly removing: ReadonlySet<string>;
 }
 
-/**
- * A deleted organisation keeps its files as long as it can be restored, but people are still erased from these files.
- */
+/** A deleted organisation keeps its files while it can be restored, but people are still erased from them. */
 export async function findEndings(pool: Pool): Promise<Endings> {
   const { rows: searched } = await pool.query<{ organisation_id: string; is_started: boolean }>(
     `select organisation_id, bool_or(lake_state = 'running') as is_started

@@ -21,10 +21,6 @@ interface Marker {
   readonly claim: string;
 }
 
-interface Found extends Marker {
-  readonly number: number;
-}
-
 interface Own {
   readonly database: string;
   readonly fingerprint: string;
@@ -143,7 +139,7 @@ export class LakePlace {
     );
   }
 
-  async #newestMarker(): Promise<Found | undefined> {
+  async #newestMarker(): Promise<(Marker & { readonly number: number }) | undefined> {
     let newest: { path: string; number: number } | undefined;
     for await (const { path } of this.#store.list(folder)) {
       const number = Number(nameForm.exec(path)?.[1] ?? 0);

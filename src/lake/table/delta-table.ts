@@ -220,10 +220,7 @@ export class DeltaTable {
     return this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
   }
 
-  /**
-   * Immediately deletes every file that is not in the table and can no longer be added to it, which makes older
-   * versions unreadable.
-   */
+  /** Deletes every file that is not in the table and cannot be added to it. Older versions become unreadable. */
   async purge(day?: string): Promise<void> {
     const folder = day === undefined ? this.folder : `${this.folder}/${this.schema.day?.name}=${day}`;
     const isGone = (path: string) => !this.#state.files.has(path) && versionOf(path) < this.#version;

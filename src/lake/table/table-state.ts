@@ -97,19 +97,11 @@ export class TableState {
   }
 }
 
-function fileOf({ path, partitionValues, size, modificationTime, stats, tags }: Add): DataFile {
-  const read: Stats = JSON.parse(stats);
+function fileOf(add: Add): DataFile {
+  const { path, partitionValues, size: bytes, modificationTime: modifiedMs, tags } = add;
+  const stats: Stats = JSON.parse(add.stats);
   const partition = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
-  const { sha256 } = tags;
-  return {
-    path,
-    partition,
-    rows: read.numRecords,
-    bytes: size,
-    modifiedMs: modificationTime,
-    stats: read,
-    sha256,
-  };
+  return { path, partition, rows: stats.numRecords, bytes, modifiedMs, stats, sha256: tags.sha256 };
 }
 
 export function addOf(file: DataFile, dayColumn: string | undefined, dataChange: boolean): Add {

@@ -8,12 +8,8 @@ export const versionLimits = {
    * 5 times at the last level, and up to a quarter of the rows that readers see may be old versions.
    */
   newShare: 1 / 4,
-  /**
-   * A bucket is split when it is larger than this. A merge reads at most twice this size, which takes about 500 MB of
-   * memory.
-   */
+  /** Larger buckets are split. A merge reads at most twice this size, which takes about 500 MB of memory. */
   bucketBytesMax: 32 * 1024 * 1024,
-  /** The maximum size of the files that one merge splits into buckets. */
   splitBytesMax: 96 * 1024 * 1024,
   mergesPerStep: 8,
 } as const;

@@ -32,10 +32,7 @@ export async function readChanged(
   );
 }
 
-/**
- * Returns the id up to which everything has been read, or null at the end. `number` is the last change that was
- * committed before the copy.
- */
+/** Returns the id up to which everything has been read, or null at the end. The rows get the change number `number`. */
 export async function readStoredVersions(
   pool: Pool,
   organisationId: string,
