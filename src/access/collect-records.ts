@@ -43,9 +43,8 @@ interface Result {
 }
 
 /**
- * Records are read in the transaction that stores them. An erasure that starts in the meantime waits for the
- * transaction and then deletes the collected records. The transaction sees every erasure that committed before it
- * started.
+ * Records are read in the transaction that stores them. An erasure that starts in the meantime waits for it and then
+ * deletes the collected records. The transaction sees every erasure that committed before it started.
  */
 export function collectRecords(suppressions: Suppressions): JobKind {
   const collectionOf = (client: Client, { organisationId }: Place): Collection => ({

@@ -3,10 +3,7 @@ export const accessLimits = {
   requestsOpenMax: 100,
   requestsKeptMax: 10_000,
   recordsKeptMax: 5_000_000,
-  /**
-   * The maximum number of requests and ids that are collected together. Every part reads all of the ids, and a record is
-   * stored once for each matching request.
-   */
+  /** Collected together. Every part reads all of the ids, and a record is stored once for each matching request. */
   requestsTogetherMax: 20,
   idsTogetherMax: 5_000,
   /** How many users that were seen together with a person a step looks at, and how many interactions of each. */

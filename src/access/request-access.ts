@@ -53,9 +53,9 @@ export function requestAccess(
 }
 
 /**
- * The records may still be being collected, or already be available for download. Maintenance deletes them. A part that
- * is being collected ends first, because it holds the lock on the request. Returns the request, unchanged if it has
- * expired or was cancelled before, or undefined if there is no such request.
+ * A request can be cancelled while its records are collected or can be downloaded. Maintenance deletes the records. A
+ * part that is being collected ends first, because it holds the lock on the request. Returns the request, unchanged if
+ * it has expired or was cancelled before.
  */
 export function cancelAccess(
   pool: Pool,

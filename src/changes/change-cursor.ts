@@ -64,10 +64,7 @@ export class ChangeCursors {
     return this.within(position)(position.offset);
   }
 
-  /**
-   * The function writes a cursor after any number of a change's ids. All of these cursors share one signature, because
-   * it covers the change's size but not the offset.
-   */
+  /** All cursors within a change share one signature, because it covers the change's size but not the offset. */
   within({ number, size, epoch }: Pick<Position, 'number' | 'size' | 'epoch'>): (offset: number) => string {
     const signature = this.#signer.sign(`${number}-${size}-${epoch}`);
     return (offset) => `${number}-${offset}-${size}-${epoch}-${signature}`;

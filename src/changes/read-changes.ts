@@ -54,10 +54,7 @@ interface LoggedChange {
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer;
-  /**
-   * Whether the change marks an expiry. Such a change has no records. It contains a single id, and all records of the
-   * type with smaller ids have expired.
-   */
+  /** An expiry has no records. It has a single id, and all records of the type with smaller ids have expired. */
   readonly isExpiry: boolean;
 }
 
@@ -143,10 +140,7 @@ export class ChangePage {
 
 const never = startOf(Number.POSITIVE_INFINITY, []);
 
-/**
- * Fetches many log rows in one query and keeps the ids for the next pages, because on a busy machine each round trip
- * takes longer than PostgreSQL's work.
- */
+/** Keeps ids for the next pages, because on a busy machine a round trip takes longer than PostgreSQL's work. */
 export class LogReader {
   readonly #pool: Pool;
   readonly #asked: LogAsked;
@@ -231,9 +225,8 @@ export class LogReader {
 }
 
 /**
- * The rows have about `idsMax` ids, and are complete up to the number `to`. Numbers have no gaps, so a missing row was
- * dropped in the meantime. The epochs are read in the same statement, because a different server may answer the next
- * one.
+ * Returns about `idsMax` ids, in rows that are complete up to `to`. Numbers have no gaps, so a missing row was dropped
+ * in the meantime. The epochs are in the same statement, because another server may answer the next one.
  */
 async function changesFrom(
   pool: Pool,

@@ -111,9 +111,8 @@ class ReaderGroup {
   }
 
   /**
-   * Several pages may be read concurrently. A page that shares a record with an earlier page starts only when
-   * PostgreSQL has started to answer the earlier one. Otherwise the later page could show an older version of the
-   * record.
+   * Pages are read concurrently. A page that shares a record with an earlier page starts only when PostgreSQL has
+   * started to answer the earlier one. Otherwise it could show an older version of the record.
    */
   async #startNext(): Promise<ReadPage> {
     const log = this.#log;

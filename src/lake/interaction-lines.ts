@@ -15,10 +15,7 @@ type TakeLine = (id: string, line: string) => void;
 const stored = lakeSchema('interactions').columns.filter(({ name }) => name !== 'created');
 const selected = stored.map(({ name }) => quote(name)).join(', ');
 
-/**
- * An empty string if the row's person is being erased. PostgreSQL builds the JSON, so this process does not have to
- * parse each row.
- */
+/** PostgreSQL builds the JSON, so that this process need not parse rows. Empty if the person is being erased. */
 const asJson = `case when ${isVisible('interactions')} then (select row_to_json(r)::text from (
   select ${stored
     .map(({ name, type }) => {

@@ -108,9 +108,8 @@ function receivedIn({ stats }: DataFile): { fromMs: number; toMs: number } {
 }
 
 /**
- * The ids of a table's newest rows. Transactions do not commit in the order in which their interactions were received, so
- * each commit to the table overlaps slightly with the previous one. Without this cache, each commit would have to read a
- * file.
+ * Transactions do not commit in the order in which their interactions were received, so each commit to the table
+ * overlaps slightly with the previous one. Without these ids, each commit would have to read a file.
  */
 export class RecentIds {
   readonly #max: number;

@@ -111,9 +111,7 @@ export class LakeKeeper {
     while (this.#working.size > 0) await Promise.all(this.#working.values());
   }
 
-  /**
-   * Erasures and removals come first because of their deadline, but can take long, so one place is kept for new rows.
-   */
+  /** Erasures and removals have a deadline, so they come first. They can take long, so one place is kept for rows. */
   #startNext(): void {
     const firstIn = (queue: ReadonlyMap<string, unknown>) => {
       for (const id of queue.keys()) if (!this.#working.has(id)) return id;

@@ -10,17 +10,13 @@ export function slotOf(organisationId: string): number {
 }
 
 /**
- * Each process takes no more than its share of the slots, and releases some when another process starts. For a short
- * time, two processes may both assume that they hold the same slot. In that case, the second process to commit to a
- * table fails.
+ * Each process takes no more than its share of the slots. For a short time, two processes may both assume that they
+ * hold the same slot. In that case, the second process to commit to a table fails.
  */
 export class LakeSlots {
   readonly #pool: Pool;
   readonly #processId = randomUUID();
-  /**
-   * Expiry times on the local clock. They are calculated from the time before the query was sent, so they are never
-   * later than the expiry times in PostgreSQL.
-   */
+  /** Local expiry times. They count from before the query was sent, so they are never later than in PostgreSQL. */
   #held = new Map<number, number>();
 
   constructor(pool: Pool) {

@@ -11,10 +11,7 @@ import { lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
 import { VersionTable } from './versions/version-table.ts';
 
-/**
- * Thrown if a table is missing commits, because it was deleted or replaced by an older copy, or if it contains changes that
- * the database has lost.
- */
+/** A table was deleted or replaced by an older copy, or it contains changes that the database has lost. */
 export class TableLost extends Error {
   constructor() {
     super('a table of the lake has lost commits');

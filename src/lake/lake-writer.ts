@@ -145,9 +145,8 @@ export class LakeWriter {
   }
 
   /**
-   * The copy reads everything that is committed so far from the database tables, so the log is needed only from this
-   * point on. If a lake fell behind for longer than the log is kept, the copy adds the missing interactions and
-   * replaces the records.
+   * The copy reads everything that is committed so far, so the log is needed only from this point on. If a lake fell
+   * behind for longer than the log is kept, the copy adds missing interactions and replaces the records.
    */
   async #beginCopy(organisationId: string, before: LakeProgress | undefined): Promise<LakeProgress> {
     const { pool, place } = this.#parts;

@@ -22,9 +22,8 @@ export function lastChangeIn({ positions }: DeltaTable): LastChange {
 }
 
 /**
- * If the log does not have a change, a server was lost before its standby had received the change, or an older state of
- * the database was restored. A change that is older than all known epochs counts as part of the log, because the tables
- * are checked whenever an epoch begins.
+ * If it is not, a server was lost before its standby had received the change, or an older database was restored. A
+ * change that is older than all known epochs counts as part of the log: tables are checked whenever an epoch begins.
  */
 export function isInLog(
   { number, epoch }: LastChange,

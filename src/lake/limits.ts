@@ -33,10 +33,7 @@ export const lakeLimits = {
   /** Files that a step deletes when a lake is removed, and how long later steps keep looking for late files. */
   filesPerRemoval: 1_000,
   removingMs: 60_000,
-  /**
-   * The maximum age of a cached file list that `serve` may use. The first limit applies to listings, and the second to
-   * looking up a file by its id.
-   */
+  /** How old a cached file list may be when `serve` lists files, and when it looks up a file by its id. */
   listingFreshMs: 1_000,
   listingKnownMs: 10_000,
   /** The number of file entries, including removed files, that `serve` caches for all tables. Each takes about 600 bytes. */

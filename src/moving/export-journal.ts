@@ -33,10 +33,7 @@ interface Entry {
   readonly last: string | null;
 }
 
-/**
- * Records which files are finished, so that an interrupted export continues with the next file. The journal is deleted
- * once the manifest is written.
- */
+/** An interrupted export continues after the files in its journal. Writing the manifest deletes the journal. */
 export class ExportJournal {
   readonly head: ExportHead;
   readonly #folder: string;
@@ -105,8 +102,8 @@ export class ExportJournal {
     await writeFlushed(path, `${JSON.stringify(manifest, null, 2)}\n`, 'w');
     await rename(path, join(this.#folder, manifestName));
     await rm(join(this.#folder, journalName));
-    const folder = await open(this.#folder);
-    await folder.sync().finally(() => folder.close());
+    await using folder = await open(this.#folder);
+    await folder.sync();
   }
 }
 
@@ -131,11 +128,7 @@ async function readEntries(path: string): Promise<Entry[]> {
 }
 
 async function writeFlushed(path: string, text: string, flags: 'a' | 'w'): Promise<void> {
-  const file = await open(path, flags, 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, flags, 0o600);
+  await file.writeFile(text);
+  await file.sync();
 }

@@ -1,7 +1,4 @@
-/**
- * When an import continues, it must split the files in the same way as before, so the request limits are part of the
- * format.
- */
+/** An import that continues must split files in the same way as before, so request limits are part of the format. */
 export const moveLimits = {
   /** An export file is full after this many rows, or after this many bytes before compression. */
   partRows: 1_000_000,

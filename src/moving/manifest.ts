@@ -67,22 +67,18 @@ export async function readManifest(folder: string): Promise<{ manifest: Manifest
 }
 
 async function readBounded(folder: string): Promise<string> {
-  const file = await open(join(folder, manifestName)).catch((error: NodeJS.ErrnoException) => {
+  await using file = await open(join(folder, manifestName)).catch((error: NodeJS.ErrnoException) => {
     throw new MoveRefused(
       error.code === 'ENOENT'
         ? `${folder} has no ${manifestName}, so it is not a finished export`
         : `${manifestName} in ${folder} cannot be read (${error.code})`,
     );
   });
-  try {
-    const found = await file.stat();
-    // A device file has no size, and reading it may never end.
-    if (!found.isFile() || found.size > moveLimits.manifestBytesMax)
-      throw new MoveRefused(`${manifestName} in ${folder} is too large, or not a file`);
-    return await file.readFile('utf8');
-  } finally {
-    await file.close();
-  }
+  const found = await file.stat();
+  // A device file has no size, and reading it may never end.
+  if (!found.isFile() || found.size > moveLimits.manifestBytesMax)
+    throw new MoveRefused(`${manifestName} in ${folder} is too large, or not a file`);
+  return await file.readFile('utf8');
 }
 
 function checkManifest(read: unknown, folder: string): Manifest {

@@ -188,10 +188,7 @@ export async function countRejections(
   );
 }
 
-/**
- * Stops when the time is up. If `hasMore` is true, the same call has to be repeated. Each call deletes something if
- * anything matches.
- */
+/** If `hasMore` is true, repeat the call. Each call deletes something if anything matches. */
 export async function discardRejections(
   pool: Pool,
   organisationId: string,

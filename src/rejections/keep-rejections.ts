@@ -25,9 +25,8 @@ function sentArrays({ rejectionIds, kindIds, indices, recordIds }: NewRejections
 }
 
 /**
- * There is one rejection per record. Another upload with the same failed record may be about to commit. Fewer rows are
- * then written than were sent, and the transaction is retried. Both uploads insert in record id order to avoid a
- * deadlock.
+ * There is one rejection per record. If another upload with the same failed record commits first, fewer rows are
+ * written than were sent, and the transaction is retried. Inserting in record id order avoids a deadlock.
  */
 const unlessThere = 'order by i.record_id on conflict do nothing';
 

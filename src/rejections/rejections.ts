@@ -200,10 +200,7 @@ export async function lockFound(
   return mergeById((await find()).filter(({ rejection_id }) => locked.has(rejection_id)));
 }
 
-/**
- * If a record was sent several times, its rejection is found several times. The rejection is settled if any of these
- * records settles it.
- */
+/** A record that was sent several times finds its rejection several times. One that settles it is enough. */
 function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   const byId = new Map<string, EarlierRejection>();
   for (const rejection of found)

@@ -18,10 +18,7 @@ const windowRows = `(values ${Object.values(windows)
   .map((hours) => `(${hours})`)
   .join(', ')}) as w(hours)`;
 
-/**
- * Each row is looked up through the index. With a join, PostgreSQL would read all of the organisation's rows as long as
- * it considers the table small.
- */
+/** A join would read all of the organisation's rows as long as PostgreSQL considers the table small. */
 const rowsWith = (table: string, ids: string) => `
   unnest(${ids}::uuid[]) as ids(id) cross join lateral (
     select * from ${table} where organisation_id = $1 and transaction_id = ids.id offset 0) as t`;

@@ -133,10 +133,7 @@ export function watchCpu(): () => boolean {
   };
 }
 
-/**
- * Returns no more organisations than a run can count, in random order, so that the last organisation of one run may be
- * the first of the next.
- */
+/** In random order, so that the last organisation of one run may be the first of the next. */
 async function organisationsToCount(pool: Pool): Promise<string[]> {
   const withReport = await organisationsWithReport(pool);
   const { rows } = await pool.query<{ organisation_id: string }>(
@@ -338,10 +335,7 @@ async function fromTransactions(
   };
 }
 
-/**
- * `organisations` is read in a separate statement, because in a cluster it is on the coordinator, while all counted
- * data is on other nodes.
- */
+/** A separate statement, because in a cluster `organisations` is on the coordinator, and counted data is not. */
 async function organisationsWithReport(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
     'select organisation_id from organisations where recommendations_report',
@@ -350,9 +344,8 @@ async function organisationsWithReport(pool: Pool): Promise<string[]> {
 }
 
 /**
- * Returns 0 if all changes are counted. Numbers have no gaps, so an organisation's oldest uncounted change is found by
- * its number. A report walks the tables only if changes were dropped from the log uncounted, so the lag of such a
- * report is at least the length of the log.
+ * Numbers have no gaps, so an organisation's oldest uncounted change is found by its number. A report walks the tables
+ * only if changes were dropped from the log uncounted, so its lag is at least the length of the log.
  */
 export async function reportLagMs(
   pool: Pool,

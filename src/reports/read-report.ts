@@ -132,9 +132,8 @@ async function hasReport(client: Client, organisationId: string): Promise<boolea
 }
 
 /**
- * Everything that was committed before this time is counted. It is the time of the oldest uncounted change, or the
- * start of the transaction, which is before its snapshot. It is null until the report has counted everything that was
- * stored before the log existed or was dropped from the log uncounted.
+ * Returns the time of the oldest uncounted change, or the start of the transaction, which is before its snapshot. Null
+ * until the report has counted everything that was stored before the log existed or was dropped from it uncounted.
  */
 async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/**
- * The name prefix of files that are still being written. Table readers ignore these files, and vacuum removes those that a
- * crash has left behind.
- */
+/** Prefix of files that are being written. Table readers ignore them, and vacuum removes leftovers of a crash. */
 export const unfinished = '_unfinished-';
 
 const segment = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$/;

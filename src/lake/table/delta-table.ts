@@ -212,10 +212,7 @@ export class DeltaTable {
     await vacuum(this.#store, this.folder, known, olderThan);
   }
 
-  /**
-   * Commits an empty version, unless another process has committed since the last read. After this commit, no writer can
-   * commit files that it prepared for an earlier version.
-   */
+  /** After this empty version, no writer can commit files that it prepared for an earlier version. */
   fence(): Promise<'committed' | 'conflict'> {
     return this.commit({ txn: { appId: 'fence', version: this.#version + 1 } });
   }

@@ -3,10 +3,7 @@ import { interaction } from '../../registry/interaction.ts';
 import { perType, type Resource, type ResourceType, resources } from '../../registry/resources.ts';
 import { inOrderOfReference, type UploadType } from '../../registry/upload-types.ts';
 
-/**
- * The types that have a table in the lake, in the order in which they are copied. Each type comes after the types it
- * refers to, and interactions come last.
- */
+/** In the order in which types are copied: each type after the types it refers to, and interactions last. */
 export const lakeTypes: readonly UploadType[] = inOrderOfReference();
 
 /** Column types, named as in Delta Lake. A `timestamp` is an instant in UTC with microsecond precision. */
@@ -24,10 +21,7 @@ export interface LakeSchema {
   readonly description: string;
   /** All columns except the day column. The first column is the identifier. */
   readonly columns: readonly LakeColumn[];
-  /**
-   * The partition column, which contains the UTC day of the timestamp in the `of` column. The data files do not contain
-   * the partition column.
-   */
+  /** The partition column: the UTC day of the `of` column. The data files do not contain the partition column. */
   readonly day?: { readonly name: string; readonly description: string; readonly of: string };
   /** Only version tables have this. Merges keep only the version of an id that has the largest value in this column. */
   readonly newestBy?: string;

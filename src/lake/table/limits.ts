@@ -1,9 +1,7 @@
 export const tableLimits = {
   /** The maximum size of a merged file, which keeps each rewrite, download and upload small. */
   fileBytesMax: 64 * 1024 * 1024,
-  /**
-   * Files of similar size that are merged into one while the day is being written. Each row is rewritten a few times.
-   */
+  /** Files of similar size that are merged into one while a day is written. Each row is rewritten a few times. */
   filesPerMerge: 8,
   /** Files are of similar size if the largest is less than this many times the size of the smallest. */
   sizeStep: 8,

@@ -1,9 +1,6 @@
 import { createReadStream } from 'node:fs';
 
-/**
- * Reads the lines of a file, some at a time. `readline` is not suitable, because it also splits at U+2028, which JSON may
- * contain.
- */
+/** `readline` is not suitable, because it also splits at U+2028, which JSON may contain. */
 export async function* linesIn(file: string): AsyncGenerator<readonly string[]> {
   let rest = '';
   for await (const text of createReadStream(file, 'utf8')) {

@@ -84,10 +84,7 @@ export class ParquetWriter {
     return this.copy(query, schema, day).then((written) => this.#withNewest(written, schema));
   }
 
-  /**
-   * Keeps the order of the files. In a version table, keeps only the newest version of each id. Returns undefined if
-   * there are no rows.
-   */
+  /** Keeps the order of the files. In a version table, keeps only the newest version of each id. */
   merge(
     files: readonly string[],
     schema: LakeSchema,
@@ -251,10 +248,7 @@ export class ParquetWriter {
   }
 }
 
-/**
- * Decimals are read as text, so that a number with too many digits becomes null instead of blocking the table
- * permanently.
- */
+/** Decimals are read as text, so that one with too many digits becomes null instead of blocking the table. */
 function sentType(type: LakeType): string {
   return type === 'decimal(38,9)' ? 'varchar' : sqlTypes[type];
 }

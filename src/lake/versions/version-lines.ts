@@ -7,10 +7,7 @@ import { firstUuid } from '../../registry/uuid-v7.ts';
 import { lakeLimits } from '../limits.ts';
 import type { Spool } from '../spool.ts';
 
-/**
- * The versions are at least as new as the changes. If a record has changed again in the meantime, it appears a second
- * time later, with a larger number.
- */
+/** A record that has changed again in the meantime appears a second time later, with a larger number. */
 export async function readChanged(
   pool: Pool,
   organisationId: string,

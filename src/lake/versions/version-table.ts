@@ -56,9 +56,8 @@ export class VersionTable {
 }
 
 /**
- * Drops every version that is superseded by a newer one in the same merge. The current state of the table stays the
- * same, so the commit is marked as not changing any data. Readers that follow the log have already read the newer
- * versions.
+ * Drops versions that are superseded by a newer one in the same merge. The commit is marked as not changing any data,
+ * because readers that follow the log have already read the newer versions.
  */
 export async function compactVersions(table: DeltaTable, parquet: ParquetWriter): Promise<Rewritten> {
   const merge = nextMerge(table.files);
