@@ -4,9 +4,8 @@ import { LakeTaken } from './lake-progress.ts';
 import { type LastChange, txnOf } from './last-change.ts';
 import { lakeLimits } from './limits.ts';
 import type { Spool, SpooledDay } from './spool.ts';
-import type { LakeStore } from './store/lake-store.ts';
 import { compact } from './table/compact.ts';
-import { DeltaTable } from './table/delta-table.ts';
+import type { DeltaTable } from './table/delta-table.ts';
 import { lakeSchema } from './table/lake-schema.ts';
 import type { ParquetWriter, Written } from './table/parquet-writer.ts';
 import type { DataFile } from './table/table-state.ts';
@@ -21,22 +20,13 @@ export class InteractionTable {
   readonly #unmerged: Set<string>;
   readonly #purgedDays = new Set<string>();
 
-  private constructor(delta: DeltaTable, parquet: ParquetWriter) {
+  constructor(delta: DeltaTable, parquet: ParquetWriter) {
     this.delta = delta;
     this.#parquet = parquet;
     this.recent = new RecentIds(
       delta.files.reduce((newestMs, file) => Math.max(newestMs, receivedIn(file).toMs), -1),
     );
     this.#unmerged = new Set(delta.files.map(({ partition = '' }) => partition));
-  }
-
-  static async open(
-    store: LakeStore,
-    parquet: ParquetWriter,
-    organisationId: string,
-  ): Promise<InteractionTable> {
-    const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
-    return new InteractionTable(delta, parquet);
   }
 
   async append(spool: Spool, lastChange: LastChange, expiredBelow: string): Promise<void> {

@@ -6,8 +6,8 @@ import { InteractionTable } from './interaction-table.ts';
 import type { Versions } from './lake-progress.ts';
 import { isInLog, type LastChange, lastChangeIn } from './last-change.ts';
 import type { LakeStore } from './store/lake-store.ts';
-import type { DeltaTable } from './table/delta-table.ts';
-import { lakeTypes } from './table/lake-schema.ts';
+import { DeltaTable } from './table/delta-table.ts';
+import { lakeSchema, lakeTypes } from './table/lake-schema.ts';
 import type { ParquetWriter } from './table/parquet-writer.ts';
 import { VersionTable } from './versions/version-table.ts';
 
@@ -48,16 +48,14 @@ export class LakeTables {
   }
 
   async interactions(): Promise<InteractionTable> {
-    this.#interactions = await this.#use('interactions', this.#interactions, () =>
-      InteractionTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId),
-    );
+    const create = (delta: DeltaTable) => new InteractionTable(delta, this.#parts.parquet);
+    this.#interactions = await this.#use('interactions', this.#interactions, create);
     return this.#interactions;
   }
 
   async versions(type: ResourceType): Promise<VersionTable> {
-    const table = await this.#use(type, this.#records.get(type), () =>
-      VersionTable.open(this.#parts.store, this.#parts.parquet, this.#organisationId, type),
-    );
+    const create = (delta: DeltaTable) => new VersionTable(type, delta, this.#parts.parquet);
+    const table = await this.#use(type, this.#records.get(type), create);
     this.#records.set(type, table);
     return table;
   }
@@ -78,15 +76,21 @@ export class LakeTables {
   async #use<T extends InteractionTable | VersionTable>(
     type: UploadType,
     known: T | undefined,
-    open: () => Promise<T>,
+    create: (delta: DeltaTable) => T,
   ): Promise<T> {
     if (known && this.#used.has(known)) return known;
-    const table = known && (await isCurrent(known.delta)) ? known : await open();
+    const table = known && (await isCurrent(known.delta)) ? known : create(await this.#open(type));
     const { delta } = table;
     if (delta.version < (this.#versions[type] ?? 0) || !(await this.#isInLog(lastChangeIn(delta))))
       throw new TableLost();
     this.#used.add(table);
     return table;
+  }
+
+  #open(type: UploadType): Promise<DeltaTable> {
+    const { store, parquet } = this.#parts;
+    const schema = lakeSchema(type);
+    return DeltaTable.open(store, `${this.#organisationId}/${schema.name}`, schema, parquet);
   }
 
   async #isInLog(change: LastChange): Promise<boolean> {

@@ -45,7 +45,11 @@ export async function beginImport(
     // A recent import may still be running although it has not stored anything yet.
     const isRecent = lastMs > Date.now() - limits.idempotencyKeyLifeMs;
     if (isSame && (isRecent || isFilled)) {
-      if (isFilled && !(await hasReceipts(serving, organisationId, lastMs))) throw receiptsGone(slug);
+      // Without the receipts, it is unknown which interactions are stored.
+      if (isFilled && !(await hasReceipts(serving, organisationId, lastMs)))
+        throw new MoveRefused(
+          `the import into "${slug}" was begun so long ago that its receipts are gone; import under another slug`,
+        );
       return { organisationId, beganMs: lastMs, isContinued: true };
     }
     if (isFilled)
@@ -113,13 +117,6 @@ export async function importedSoFar(
 
 async function hasReceipts(pool: Pool, organisationId: string, beganMs: number): Promise<boolean> {
   return (await importedSoFar(pool, { organisationId, beganMs })).requests > 0;
-}
-
-/** Without the receipts, it is unknown which interactions are stored. */
-function receiptsGone(slug: string): MoveRefused {
-  return new MoveRefused(
-    `the import into "${slug}" was begun so long ago that its receipts are gone; import under another slug`,
-  );
 }
 
 /** After this, running the import again does nothing. */

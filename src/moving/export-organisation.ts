@@ -48,7 +48,8 @@ export async function exportOrganisation(
     throw new MoveRefused(`there is no organisation "${slug}"; organisations list shows them`);
   if (organisation.removal) throw beingRemoved;
   const { organisation_id: organisationId, name, created_at } = organisation;
-  await refuseRestored(serving);
+  // This throws on a restored database, which may contain people who had been erased. The message is for the operator.
+  await serving.query('select keys_can_be_trusted()');
   await refuseErasing(serving, organisationId);
   const journal = await ExportJournal.open(folder, organisationId, async () => ({
     format_version: formatVersion,
@@ -174,11 +175,6 @@ async function* interactionLines(
       count = await withoutSorting(pool, (client) => takeRows(client, query, take));
       yield lines.take();
     }
-}
-
-/** A restored database may contain people who had been erased. The error message is for the operator. */
-async function refuseRestored(pool: Pool): Promise<void> {
-  await pool.query('select keys_can_be_trusted()');
 }
 
 async function refuseErasing(pool: Pool, organisationId: string): Promise<void> {

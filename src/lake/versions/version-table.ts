@@ -4,10 +4,8 @@ import { LakeTaken } from '../lake-progress.ts';
 import { type LastChange, txnOf } from '../last-change.ts';
 import { lakeLimits } from '../limits.ts';
 import type { Spool } from '../spool.ts';
-import type { LakeStore } from '../store/lake-store.ts';
 import { type Rewritten, rowsOf, withCopies } from '../table/compact.ts';
-import { DeltaTable } from '../table/delta-table.ts';
-import { lakeSchema } from '../table/lake-schema.ts';
+import type { DeltaTable } from '../table/delta-table.ts';
 import type { ParquetWriter, Written } from '../table/parquet-writer.ts';
 import type { DataFile } from '../table/table-state.ts';
 import { versionLimits } from './limits.ts';
@@ -19,21 +17,10 @@ export class VersionTable {
   readonly delta: DeltaTable;
   readonly #parquet: ParquetWriter;
 
-  private constructor(type: ResourceType, delta: DeltaTable, parquet: ParquetWriter) {
+  constructor(type: ResourceType, delta: DeltaTable, parquet: ParquetWriter) {
     this.#type = type;
     this.delta = delta;
     this.#parquet = parquet;
-  }
-
-  static async open(
-    store: LakeStore,
-    parquet: ParquetWriter,
-    organisationId: string,
-    type: ResourceType,
-  ): Promise<VersionTable> {
-    const schema = lakeSchema(type);
-    const delta = await DeltaTable.open(store, `${organisationId}/${schema.name}`, schema, parquet);
-    return new VersionTable(type, delta, parquet);
   }
 
   /** If `isNew` is set, a copy starts and replaces the whole table, which may contain records that are gone. */
