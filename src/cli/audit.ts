@@ -4,12 +4,10 @@ import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { type AuditEntry, readAuditLog } from '../operator/audit-log.ts';
 import { commandError } from './arguments/help.ts';
-import { headerOf, organisationNamed } from './arguments/operator.ts';
+import { headerOf, organisationNamed, writeOut } from './arguments/operator.ts';
 import { readMoment } from './arguments/periods.ts';
-import { writeOut } from './arguments/write-out.ts';
 import { withPool } from './database/with-pool.ts';
 
-/** Shows the audit log of organisations and keys, newest first. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,

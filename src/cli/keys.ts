@@ -160,7 +160,7 @@ async function rotate(args: string[]): Promise<void> {
   );
 }
 
-/** Returns the key's id. The command never takes the key itself, which would stay in the shell history. */
+/** The command never takes the key itself, which would stay in the shell history. */
 function oneKeyId(positionals: readonly string[], action: string): string {
   const [keyId, ...rest] = positionals;
   if (keyId === undefined || rest.length > 0)

@@ -39,10 +39,7 @@ async function grant(client: Client, isNew: boolean): Promise<string[]> {
   return grantRoles(client);
 }
 
-/**
- * Distributes tables that a migration has added to a distributed database. Without that, every statement on them would
- * fail.
- */
+/** Without this, every statement on a table that a migration has added to a distributed database would fail. */
 async function distributeNew(): Promise<void> {
   await onCoordinator('migrate', async (coordinator) => {
     if (!(await isDistributed(coordinator))) return;

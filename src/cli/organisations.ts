@@ -34,8 +34,8 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'delete') return deleteOne(args);
   if (action === 'restore') return restore(args);
   // Loaded on demand, because this module needs most of the service.
-  if (action === 'export') return (await import('./moving/move-organisation.ts')).runExport(args);
-  if (action === 'import') return (await import('./moving/move-organisation.ts')).runImport(args);
+  if (action === 'export') return (await import('./move-organisation.ts')).runExport(args);
+  if (action === 'import') return (await import('./move-organisation.ts')).runImport(args);
   throw commandError(
     'organisations expects create, list, suspend, resume, limit, set-report, set-lake, set-retention, delete, restore, export or import; ' +
       'run intake-server organisations --help for examples',
@@ -93,31 +93,21 @@ async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<vo
   );
 }
 
-/** Returns the command-line flag for a limit, for example `requests-per-second` for `requests_per_second_max`. */
 export const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
 const limitNames = Object.keys(organisationLimits) as OrganisationLimit[];
 
 async function limit(args: string[]): Promise<void> {
-  const flags = limitNames.map((name) => [flagOf(name), { type: 'string' as const }]);
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: { ...Object.fromEntries(flags), json: { type: 'boolean' } },
-  }) as { values: Record<string, string | undefined>; positionals: string[] };
-  const slug = oneSlug(positionals, 'limit');
+  const { slug, values } = readValues(args, 'limit', limitNames.map(flagOf));
   const wanted = limitNames.flatMap((name) => {
     const value = values[flagOf(name)];
     return value === undefined ? [] : [[name, readLimit(name, value)]];
   });
-  const organisation =
-    wanted.length > 0
-      ? await changeFound(slug, Object.fromEntries(wanted) as OrganisationChange)
-      : await withPool((pool) => organisationNamed(pool, slug));
+  const organisation = await changeOrFind(slug, Object.fromEntries(wanted));
   if (values.json !== undefined) console.log(JSON.stringify(organisation));
   else showLimits(organisation);
 }
 
-/** The setting that holds each limit's default. There is no default quota. */
+/** There is no default quota. */
 const defaultOf = {
   records_stored_max: null,
   bytes_stored_max: null,
@@ -127,7 +117,7 @@ const defaultOf = {
   bytes_in_flight_max: settings.bytesInFlightPerOrganisationMax,
 } as const satisfies Record<OrganisationLimit, Setting<WholeNumber> | null>;
 
-/** Prints an organisation's limits. A default is not shown, because this command cannot know the settings of `serve`. */
+/** The value of a default is not shown, because this command cannot know the settings of `serve`. */
 function showLimits(organisation: Organisation): void {
   console.log(headerOf(['limit', 'value', 'from']));
   for (const name of limitNames) {
@@ -217,13 +207,7 @@ async function restore(args: string[]): Promise<void> {
 }
 
 async function setRetention(args: string[]): Promise<void> {
-  const types = [...keptTypes, ...resourceTypes].map((type) => [type, { type: 'string' as const }]);
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: { ...Object.fromEntries(types), json: { type: 'boolean' } },
-  }) as { values: Record<string, string | undefined>; positionals: string[] };
-  const slug = oneSlug(positionals, 'set-retention');
+  const { slug, values } = readValues(args, 'set-retention', [...keptTypes, ...resourceTypes]);
   const refused = resourceTypes.find((type) => values[type] !== undefined);
   if (refused !== undefined)
     throw commandError(
@@ -234,10 +218,7 @@ async function setRetention(args: string[]): Promise<void> {
     const value = values[type];
     return value === undefined ? [] : [[`${type}_kept_days`, readKeptDays(type, value)]];
   });
-  const organisation =
-    wanted.length > 0
-      ? await changeFound(slug, Object.fromEntries(wanted) as OrganisationChange)
-      : await withPool((pool) => organisationNamed(pool, slug));
+  const organisation = await changeOrFind(slug, Object.fromEntries(wanted));
   if (values.json !== undefined) console.log(JSON.stringify(organisation));
   else showRetention(organisation);
 }
@@ -269,6 +250,22 @@ export const keptText = (days: number | null) => (days === null ? 'off' : `${day
 function shortRetention(organisation: Organisation): string {
   const own = keptTypes.filter((type) => organisation[`${type}_kept_days`] !== null);
   return own.map((type) => `${type} ${keptText(organisation[`${type}_kept_days`])}`).join(', ') || 'off';
+}
+
+/** Reads a slug and an option with a value for each of the names. */
+function readValues(args: string[], action: string, names: readonly string[]) {
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]));
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { ...options, json: { type: 'boolean' } },
+  });
+  return { slug: oneSlug(positionals, action), values: values as Record<string, string | undefined> };
+}
+
+async function changeOrFind(slug: string, wanted: OrganisationChange): Promise<Organisation> {
+  if (Object.keys(wanted).length > 0) return changeFound(slug, wanted);
+  return withPool((pool) => organisationNamed(pool, slug));
 }
 
 async function changeFound(slug: string, wanted: OrganisationChange): Promise<Organisation> {

@@ -13,6 +13,7 @@ import { isDuckDbInstalled } from '../lake/table/parquet-writer.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
+import type { DetourLog } from '../postgres/cluster/node-detours.ts';
 import { isLossOfWorker } from '../postgres/cluster/worker-errors.ts';
 import { Reachability, type ReachabilityLog } from '../postgres/health/reachability.ts';
 import { Readiness } from '../postgres/health/readiness.ts';
@@ -21,10 +22,8 @@ import type { Traces } from '../traces/traces.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
 import { explaining, type Target } from './database/explain-database.ts';
-import { createParts, statementEvents } from './serving/composition.ts';
-import { detourLog } from './serving/detour-log.ts';
+import { createParts, sourcesOf, statementEvents } from './serving/composition.ts';
 import { checkPlace } from './serving/lake-place.ts';
-import { sourcesOf } from './serving/metric-sources.ts';
 
 export async function run(args: string[]): Promise<void> {
   refuseArguments('serve', args);
@@ -49,20 +48,16 @@ function targetOf({ databaseUrl: url }: Config): Target {
 }
 
 export interface Service {
-  /** The URL that the service listens on. */
+  /** A URL. */
   readonly address: string;
-  /**
-   * Finishes requests in progress, refuses new ones, and closes the database connections. Returns false if requests had
-   * to be interrupted.
-   */
+  /** Returns false if requests had to be interrupted. */
   stop(signal?: string): Promise<boolean>;
-  /** Switches the log level to `debug`, or back to LOG_LEVEL. */
   toggleDebug(): void;
 }
 
 export async function startService(config: Config): Promise<Service> {
   const ends: (() => unknown)[] = [];
-  /** Registers a clean-up function. Clean-up functions run in reverse order. */
+  /** Clean-up functions run in reverse order. */
   const onStop = (end: () => unknown) => void ends.unshift(end);
   const endAll = async () => {
     for (const end of ends) await end();
@@ -113,7 +108,7 @@ async function start(
   const app = await buildApp(parts, certificate);
   onStop(() => app.close());
   log = app.log;
-  parts.detours.logTo(detourLog(log));
+  parts.detours.logTo(tellOfDetours(log));
   for (const warning of [...config.warnings, ...warnings, ...lakeWarning]) log.warn(warning);
   onStop(parts.requirements.watch(log));
   const reachability = new Reachability(config.databaseUrl, tellOfDatabase(log));
@@ -171,7 +166,7 @@ async function startTraces(
   return traces;
 }
 
-/** Starts the background work, which is the first to notice that PostgreSQL is unavailable or has come back. */
+/** Background work is the first to notice that PostgreSQL is unavailable or has come back. */
 function startBackground(
   config: Config,
   { keys, metrics, activity: counts }: Parts,
@@ -260,10 +255,7 @@ async function startAdmin(
   return app;
 }
 
-/**
- * Stops the servers. Returns false if something was still running at the timeout, in which case exiting the process
- * interrupts it.
- */
+/** Returns false if something was still running at the timeout. Exiting the process interrupts it. */
 async function stopServers(
   servers: readonly [FastifyInstance, ...FastifyInstance[]],
   { stopTimeoutMs, trustedProxy }: Config,
@@ -294,10 +286,7 @@ async function stopServers(
   return isClean;
 }
 
-/**
- * Changes the log level. The change is logged at the more verbose of the two levels, so that the line is always
- * visible.
- */
+/** The change is logged at the more verbose of the two levels, so that the line is always visible. */
 function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], configured: string): void {
   const { log } = servers[0];
   // If LOG_LEVEL is already that verbose, the signal makes the log less verbose instead.
@@ -310,9 +299,9 @@ function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], 
 }
 
 /**
- * Stops listening, and resolves when the last connection has closed. When a listener closes, the kernel resets the
- * connections that the process has not accepted yet, along with any requests on them. Listeners are therefore closed
- * right after a short turn of the event loop, which has just accepted all pending connections.
+ * Resolves when the last connection has closed. When a listener closes, the kernel resets the connections that the
+ * process has not accepted yet, along with any requests on them. Listeners are therefore closed right after a short
+ * turn of the event loop, which has just accepted all pending connections.
  */
 async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
   for (const app of servers) app.endConnections();
@@ -340,6 +329,18 @@ function tellOfDatabase(log: FastifyBaseLogger): ReachabilityLog {
   };
 }
 
+function tellOfDetours(log: FastifyBaseLogger): DetourLog {
+  return {
+    begun: (what) =>
+      log.warn(
+        what,
+        `cannot connect to the worker ${what.worker} (${what.cause}); the coordinator forwards its requests, which takes more ` +
+          'CPU. Check that the worker is running, lets this login in, and has a certificate for this name that sslrootcert trusts',
+      ),
+    ended: (what) => log.info(what, `can connect to the worker ${what.worker} again`),
+  };
+}
+
 function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error: Error | undefined): void {
   if (isThere) log?.info('Redis can be reached: all processes share their limits');
   else
@@ -349,7 +350,6 @@ function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error
     );
 }
 
-/** Returns the maximum number of PostgreSQL connections that this process opens, by purpose. */
 function connectionsOf({ databaseConnectionsMax }: Config): Record<string, number> {
   return {
     requests: databaseConnectionsMax,

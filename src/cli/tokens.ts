@@ -63,7 +63,7 @@ async function revoke(args: string[]): Promise<void> {
   console.log(`Revoked the token ${name}: every process refuses it from now on.`);
 }
 
-/** Returns the token's name. The command never takes the token itself, which would stay in the shell history. */
+/** The command never takes the token itself, which would stay in the shell history. */
 function oneName(positionals: readonly string[], action: string): string {
   const [name, ...rest] = positionals;
   if (name === undefined || rest.length > 0)

@@ -10,9 +10,8 @@ import { inTransaction } from '../postgres/transactions.ts';
 import { audit, type Operator } from './audit-log.ts';
 
 /** `read-only` allows every GET request to the admin API, and `full` allows all requests. */
-export type TokenRole = 'full' | 'read-only';
+type TokenRole = 'full' | 'read-only';
 
-/** A token as the operator sees it. */
 export interface ListedToken {
   readonly name: string;
   readonly role: TokenRole;
@@ -22,25 +21,15 @@ export interface ListedToken {
   readonly revoked_at: string | null;
 }
 
-/** A new token with its details. This is the only time the token itself is shown. */
-export interface IssuedToken extends ListedToken {
-  readonly token: string;
-}
-
 export type ActiveToken = Pick<ListedToken, 'name' | 'role'>;
 
 const columns = `name, role, ${isoTime('created_at')} as created_at, created_by,
   ${isoTime('expires_at')} as expires_at, ${isoTime('revoked_at')} as revoked_at`;
 
-/**
- * The SQL condition for a usable token. It throws as long as a restored database may contain tokens that had been revoked.
- */
+/** Throws as long as a restored database may contain tokens that had been revoked. */
 const isUsable = `t.revoked_at is null and (t.expires_at > now()) is not false and keys_can_be_trusted()`;
 
-/**
- * Finds an active token's name and role. Every request runs this query, so that a revocation takes effect as soon as it
- * is committed. Malformed tokens need no query.
- */
+/** Every request runs this query, so that a revocation takes effect as soon as it is committed. */
 export async function findToken(pool: Pool, token: string): Promise<ActiveToken | undefined> {
   if (!isToken(token)) return undefined;
   const { rows } = await pool.query<ActiveToken>({
@@ -51,12 +40,12 @@ export async function findToken(pool: Pool, token: string): Promise<ActiveToken 
   return rows[0];
 }
 
-/** Creates a token. Returns undefined if the name is taken, even by a revoked token. */
+/** Returns undefined if the name is taken, even by a revoked token. */
 export async function issueToken(
   pool: Pool,
   by: Operator,
   { name, role, expiresAt }: { name: string; role: TokenRole; expiresAt: Date | null },
-): Promise<IssuedToken | undefined> {
+): Promise<(ListedToken & { readonly token: string }) | undefined> {
   return inTransaction(pool, async (client) => {
     const token = makeToken();
     const { rows } = await client.query<ListedToken>(
@@ -71,7 +60,6 @@ export async function issueToken(
   });
 }
 
-/** Returns a page of tokens, ordered by name. */
 export async function listTokens(pool: Pool, after: string | null, count: number): Promise<ListedToken[]> {
   const { rows } = await pool.query<ListedToken>(
     `select ${columns} from admin_tokens where $1::text is null or name > $1 order by name limit $2`,
@@ -80,7 +68,7 @@ export async function listTokens(pool: Pool, after: string | null, count: number
   return rows;
 }
 
-/** Revokes a token. Returns false if there is no such token. Revoking a token twice changes nothing. */
+/** Returns false if there is no such token. Revoking a token twice changes nothing. */
 export async function revokeToken(pool: Pool, by: Operator, name: string): Promise<boolean> {
   return inTransaction(pool, async (client) => {
     const { rowCount } = await client.query(
@@ -97,15 +85,12 @@ export async function isTokenThere(client: Client | Pool, name: string): Promise
   return rows.length > 0;
 }
 
-/** A session of the operator's console, as the console's API describes it. */
-export interface OperatorSession {
+interface OperatorSession {
   readonly token: Pick<ListedToken, 'name' | 'role' | 'expires_at'>;
   readonly expires_at: string;
 }
 
-/**
- * Starts a session and returns its token. Removes expired sessions, and keeps at most a hundred sessions per admin token.
- */
+/** Removes expired sessions, and keeps at most a hundred sessions per admin token. */
 export async function beginOperatorSession(pool: Pool, adminToken: string): Promise<string> {
   const session = makeConsoleToken();
   await pool.query({
@@ -126,10 +111,7 @@ export async function beginOperatorSession(pool: Pool, adminToken: string): Prom
   return session;
 }
 
-/**
- * Returns the session with this token. Like `findToken`, it queries the database for every request, so that signing out
- * and revoking the admin token take effect immediately.
- */
+/** Like `findToken`, queries for every request, so that signing out and revoking take effect immediately. */
 export async function authenticateOperator(
   pool: Pool,
   session: string | undefined,

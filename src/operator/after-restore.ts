@@ -22,7 +22,7 @@ import {
 import { findOrganisation } from './organisations.ts';
 import { keptDaysRange } from './rules.ts';
 
-export interface Repeated {
+interface Repeated {
   readonly revokedKeys: number;
   readonly suspendedOrganisations: number;
   readonly deletedOrganisations: number;
@@ -30,21 +30,17 @@ export interface Repeated {
   /** Keys and tokens that were issued after the restore point and cannot be recovered. */
   readonly lostKeys: readonly string[];
   readonly lostTokens: readonly string[];
-  /** Limits that were set after the restore point and are lost, by organisation. */
   readonly lostLimits: LostSettings;
-  /** How many organisations had their retention changed after the restore point. */
   readonly retentions: number;
-  /** How many organisations had their lake switched on or off. */
   readonly lakes: number;
 }
 
 type LostSettings = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Repeats the revocations, rotations, suspensions, deletions, retention changes and lake switches from the audit log that
- * was saved before the restore. Entries that the restored database already has change nothing. Retention matters because a
- * setting that was turned off after the restore point would delete data again. Lakes matter because erasures rewrite the
- * files only while a lake is on.
+ * Entries that the restored database already has change nothing. Retention matters because a setting that was turned
+ * off after the restore point would delete data again. Lakes matter because erasures rewrite the files only while a
+ * lake is on.
  */
 export async function repeatActs(
   pool: Pool,
@@ -107,9 +103,8 @@ export async function repeatActs(
 }
 
 /**
- * Deletes or restores organisations again, and returns their number. The period in which a deleted organisation can be
- * restored starts again now, even if the organisation had already been removed, because recovering it may be the reason
- * for the restore.
+ * The period in which a deleted organisation can be restored starts again now, even if it had already been removed,
+ * because recovering it may be the reason for the restore.
  */
 async function markAgain(
   pool: Pool,
@@ -128,10 +123,7 @@ async function markAgain(
   return count;
 }
 
-/**
- * Returns whether the log starts before the restore point. Its oldest entry must also be in the restored log. Otherwise
- * the saved log lacks entries, or it belongs to another database.
- */
+/** The oldest entry must be in the restored log. Otherwise the saved log lacks entries, or is another database's. */
 export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
   if ((await entriesInLog(pool, entries.slice(-1))).size > 0) return true;
   const { rowCount } = await pool.query('select from audit_log limit 1');
@@ -154,8 +146,8 @@ async function settingsLost(
 }
 
 /**
- * Returns the retention settings in an audit entry. The file may have been edited, so it must not be able to change
- * anything else about an organisation, or to set a retention below one day.
+ * The file may have been edited, so it must not be able to change anything else about an organisation, or to set a
+ * retention below one day.
  */
 function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationChange {
   const fields = keptTypes.map((type) => `${type}_kept_days`);
@@ -168,7 +160,6 @@ function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationCh
   return Object.fromEntries(Object.entries(details).filter(isSetting));
 }
 
-/** Lists the organisations with a retention setting. */
 export async function listRetentions(pool: Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
     `select slug, interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations
@@ -179,7 +170,6 @@ export async function listRetentions(pool: Pool): Promise<Record<string, unknown
   return rows;
 }
 
-/** Lists the organisations that have their own limits. */
 export async function listLimited(pool: Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
     `select slug, requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max,
@@ -206,10 +196,7 @@ async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number):
   });
 }
 
-/**
- * Revokes all keys and tokens. This is meant for restores after which it is unknown which keys and tokens had been
- * revoked.
- */
+/** For restores after which it is unknown which keys and tokens had been revoked. */
 export async function revokeAllKeys(pool: Pool, by: Operator): Promise<{ keys: number; tokens: number }> {
   return inTransaction(pool, async (client) => {
     // Write one audit entry per key, so that this database's log can be replayed as well.
@@ -230,38 +217,21 @@ export async function revokeAllKeys(pool: Pool, by: Operator): Promise<{ keys: n
   });
 }
 
-/**
- * Invalidates every change feed cursor. Readers may have copied changes that are now lost, and whose numbers would
- * otherwise be assigned again. To prevent this, more numbers are skipped than any reader can have read.
- */
-async function forgetCursors(client: Client): Promise<void> {
+async function resetLostState(client: Client): Promise<void> {
+  // Readers may have copied changes that are lost. Skip more numbers than any reader can have read, so that every cursor
+  // is invalid and no number is assigned again.
   await client.query(
     `update change_counters
      set last_number = last_number + 1000000000, forgotten_number = last_number + 1000000000`,
   );
-}
-
-/**
- * Ends all sessions and deletes all links. Otherwise, people who signed out after the restore point would be signed in
- * again, and used links would work again.
- */
-async function endSessions(client: Client): Promise<void> {
+  // People who signed out after the restore point would be signed in again, and used links would work again.
   for (const table of ['console_sessions', 'console_links', 'operator_sessions'])
     await client.query(`delete from ${table}`);
-}
-
-/**
- * Restarts the deletion period of deleted organisations, because such an organisation may have been restored after the
- * restore point, or may be the reason for the restore.
- */
-async function keepDeleted(client: Client): Promise<void> {
+  // A deleted organisation may have been restored after the restore point, or may be the reason for the restore.
   await client.query(
     'update organisations set deleted_at = now() where deleted_at is not null and removal_started_at is null',
   );
-}
-
-/** Has all lakes deleted and copied again, because their files may contain data that the database has lost. */
-async function restartLakes(client: Client): Promise<void> {
+  // The files of the lakes may contain data that the database has lost.
   await client.query('update lake_progress set removing_since = now() where removing_since is null');
 }
 
@@ -272,16 +242,13 @@ interface Confirmed {
   readonly withoutErasures: boolean;
 }
 
-/** The place of the lakes, and the fingerprint of the database that it belongs to. */
-export interface FormerPlace {
+interface FormerPlace {
   readonly url: string;
+  /** Of the database that the place belongs to. */
   readonly fingerprint: string;
 }
 
-/**
- * Gives the database a new identity, so that it does not write to the lakes of the original unless the operator confirms it.
- * Both may be running. Returns the place of the original's lakes.
- */
+/** The new identity keeps this database from writing to the lakes of the original, which may still be running. */
 async function leavePlace(client: Client): Promise<FormerPlace | undefined> {
   const { rows } = await client.query<FormerPlace>(
     'update lake_place set database_id = gen_random_uuid() returning url, fingerprint',
@@ -289,10 +256,7 @@ async function leavePlace(client: Client): Promise<FormerPlace | undefined> {
   return rows[0]?.url ? rows[0] : undefined;
 }
 
-/**
- * Makes keys work again, either immediately or once erased people are hidden again. Imports the entries of the old log that
- * the restored one lacks. Returns the place of the lakes, which has to be taken over.
- */
+/** Keys work again immediately, or once erased people are hidden again. `place` has to be taken over. */
 export async function confirmRestore(
   pool: Pool,
   by: Operator,
@@ -309,10 +273,7 @@ export async function confirmRestore(
       await client.query(`insert into restores (target) values (${target}) on conflict do nothing`);
       await client.query(`update restores set looks_for_people = true where target = ${target}`);
     }
-    await forgetCursors(client);
-    await endSessions(client);
-    await keepDeleted(client);
-    await restartLakes(client);
+    await resetLostState(client);
     const imported = await importEntries(client, entries);
     const details = { target: rows[0]?.target ?? null, without_erasures: withoutErasures };
     await audit(client, by, 'restore.confirm', details);
@@ -320,10 +281,7 @@ export async function confirmRestore(
   });
 }
 
-/**
- * Marks a new database as safe. It contains no keys from before a restore, even if its server's settings still specify a
- * recovery target.
- */
+/** It contains no keys from before a restore, even if its server's settings still specify a recovery target. */
 export async function noteNew(client: Client): Promise<void> {
   await client.query(
     `insert into restores (target) select recovery_target() where recovery_target() is not null

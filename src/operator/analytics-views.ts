@@ -5,7 +5,6 @@ import type { Field } from '../registry/fields.ts';
 import { interaction } from '../registry/interaction.ts';
 import { type Resource, type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
 
-/** A view for analysts. The views for record types are generated from the registry, and a few others are defined here. */
 export interface View {
   readonly name: string;
   readonly about: string;
@@ -73,10 +72,7 @@ function recordsOf(type: ResourceType): View {
   };
 }
 
-/**
- * Returns a left join on a table's whole primary key. Such a join adds no rows, and PostgreSQL removes it if none of its
- * columns is selected.
- */
+/** A left join on a whole primary key adds no rows, and PostgreSQL removes it if none of its columns is selected. */
 function joined(table: string, alias: string, id: string, on: string): string {
   return `left join public.${table} ${alias} on ${alias}.organisation_id = r.organisation_id and ${alias}.${id} = ${on}`;
 }
@@ -196,10 +192,7 @@ const schema = 'analytics_all';
 
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
-/**
- * Returns the statements that create or update a view. A view that only gains columns at its end is replaced, which keeps
- * views built on it. After any other change, it is dropped and recreated.
- */
+/** Replacing a view keeps the views built on it, but works only if it has just gained columns at its end. */
 function statementsOf({ name, about, columns, from }: View): string[] {
   const selected = columns.map((column) => `${column.value} as ${quote(column.name)}`).join(', ');
   const view = `view ${schema}.${quote(name)}`;
@@ -219,10 +212,7 @@ function statementsOf({ name, about, columns, from }: View): string[] {
   ];
 }
 
-/**
- * Creates the views unless they are up to date, because replacing a view waits for its readers. The schema's comment
- * contains a hash of the definitions.
- */
+/** Replacing a view waits for its readers, so a hash of the definitions is kept in the schema's comment. */
 export async function makeViews(client: Client): Promise<void> {
   const statements = views.flatMap(statementsOf);
   const mark = `views for analysts, ${createHash('sha256').update(statements.join('\n')).digest('hex')}`;

@@ -2,14 +2,12 @@ import { limits } from '../limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-/** The person or program that acts, as it appears in the audit log. */
 export interface Operator {
   readonly actor: string;
-  /** The id of the HTTP request, if there was one. */
   readonly requestId?: string;
 }
 
-/** Adds an audit entry in the same transaction as the action. */
+/** Must be called in the transaction of the action. */
 export async function audit(
   client: Client,
   { actor, requestId }: Operator,
@@ -24,7 +22,6 @@ export async function audit(
   );
 }
 
-/** Returns an organisation's newest entry for one of these actions. */
 export async function lastEntry(
   client: Client,
   organisationId: string,
@@ -51,8 +48,7 @@ export interface AuditEntry {
   readonly imported_at: string | null;
 }
 
-/** Which entries to list. */
-export interface AuditFilter {
+interface AuditFilter {
   readonly organisationId?: string | undefined;
   readonly actor?: string | undefined;
   /** An action such as `key.issue`, or the part before the dot. */
@@ -61,7 +57,7 @@ export interface AuditFilter {
   readonly until?: Date | undefined;
 }
 
-/** Lists the entries that match the filter, newest first. If `before` is given, lists only older entries. */
+/** Newest first. If `before` is given, only older entries. */
 export async function listAuditEntries(
   pool: Pool,
   { organisationId, actor, action, since, until }: AuditFilter,
@@ -91,7 +87,7 @@ export async function listAuditEntries(
   return rows;
 }
 
-/** Reads all entries that match the filter in chunks, newest first, but at most `countMax`. */
+/** Newest first. */
 export async function* readAuditLog(
   pool: Pool,
   filter: AuditFilter,
@@ -108,7 +104,7 @@ export async function* readAuditLog(
   }
 }
 
-/** Returns those of the entries that the log has. */
+/** Returns the ids of those entries that the log has. */
 export async function entriesInLog(
   client: Pick<Client, 'query'>,
   entries: readonly AuditEntry[],
@@ -128,7 +124,7 @@ export async function reserveIds(pool: Pool, entries: readonly AuditEntry[]): Pr
   await pool.query('select reserve_audit_ids($1)', [newest]);
 }
 
-/** Imports the entries that the log lacks, and returns their number. The entries are sorted, newest first. */
+/** Skips entries that the log has. `entries` are sorted, newest first. */
 export async function importEntries(client: Client, entries: readonly AuditEntry[]): Promise<number> {
   const kept = await entriesInLog(
     client,
@@ -151,7 +147,7 @@ export async function importEntries(client: Client, entries: readonly AuditEntry
   return imported;
 }
 
-/** Stores when the audit log and the ledger were last written to files, which is a time of the database. */
+/** `writtenAt` is a time of the database. */
 export async function noteBackup(pool: Pool, writtenAt: Date): Promise<void> {
   await pool.query('update log_backups set written_at = $1', [writtenAt]);
 }

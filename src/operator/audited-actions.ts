@@ -1,4 +1,3 @@
-import type { QuotaUsage } from '../admission/quota.ts';
 import { RequestError } from '../errors.ts';
 import {
   endApiKeyAfter,
@@ -15,6 +14,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { audit, type Operator } from './audit-log.ts';
 import {
+  type ChangedOrganisation,
   findOrganisation,
   insertOrganisation,
   markDeleted,
@@ -22,12 +22,11 @@ import {
   updateOrganisation,
 } from './organisations.ts';
 
-/** A new key with its details. This is the only time the key itself is shown. */
 export interface IssuedKey extends ListedKey {
   readonly key: string;
 }
 
-/** Creates an organisation. Returns undefined if the slug is taken. */
+/** Returns undefined if the slug is taken. */
 export async function createOrganisation(
   pool: Pool,
   by: Operator,
@@ -42,15 +41,9 @@ export async function createOrganisation(
   });
 }
 
-/** Changes to an organisation. Fields that are omitted stay unchanged. */
-export type OrganisationChange = Partial<
-  Omit<
-    Organisation,
-    'organisation_id' | 'slug' | 'created_at' | 'suspended_at' | 'deleted_at' | 'removal' | keyof QuotaUsage
-  >
-> & { readonly suspended?: boolean };
+/** Omitted fields stay unchanged. */
+export type OrganisationChange = Partial<Omit<ChangedOrganisation, 'organisation_id'>>;
 
-/** Changes an organisation. Returns undefined if there is no such organisation. */
 export async function changeOrganisation(
   pool: Pool,
   by: Operator,
@@ -72,7 +65,6 @@ export async function changeOrganisation(
   });
 }
 
-/** Returns the audit entries for a change, or an empty list if nothing changed. */
 function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
   const {
     name,
@@ -107,53 +99,34 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
   return acts;
 }
 
-/**
- * Deletes an organisation. Its keys are refused, but its rows stay until the organisation is removed. Deleting it twice
- * changes nothing. Returns undefined if there is no such organisation.
- */
-export async function deleteOrganisation(
+/** The keys are refused, but the rows stay until the organisation is removed. Deleting it twice changes nothing. */
+export const deleteOrganisation = (pool: Pool, by: Operator, slug: string) =>
+  setDeleted(pool, by, slug, true);
+
+/** The organisation may be suspended, as it was before. Changes nothing if it is not deleted. */
+export const restoreOrganisation = (pool: Pool, by: Operator, slug: string) =>
+  setDeleted(pool, by, slug, false);
+
+async function setDeleted(
   pool: Pool,
   by: Operator,
   slug: string,
-): Promise<Organisation | undefined> {
-  return inTransaction(pool, async (client) => {
-    const old = await findOrganisation(client, slug, 'for update');
-    if (!old || old.deleted_at !== null) return old;
-    return mark(client, by, old, true);
-  });
-}
-
-/**
- * Restores a deleted organisation to its previous state, which may be suspended. Changes nothing if it is not deleted.
- * Returns undefined if there is no such organisation.
- */
-export async function restoreOrganisation(
-  pool: Pool,
-  by: Operator,
-  slug: string,
-): Promise<Organisation | undefined> {
-  return inTransaction(pool, async (client) => {
-    const old = await findOrganisation(client, slug, 'for update');
-    if (!old || old.deleted_at === null) return old;
-    if (old.removal) throw new RequestError('removal_begun');
-    return mark(client, by, old, false);
-  });
-}
-
-async function mark(
-  client: Client,
-  by: Operator,
-  { organisation_id: organisationId, slug }: Organisation,
   isDeleted: boolean,
-): Promise<Organisation> {
-  const marked = await markDeleted(client, organisationId, isDeleted);
-  const act = isDeleted ? 'organisation.delete' : 'organisation.restore';
-  // These entries outlive the organisation, so they store its slug and id without a foreign key.
-  await audit(client, by, act, { slug, organisation_id: organisationId }, { organisationId });
-  return marked;
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await findOrganisation(client, slug, 'for update');
+    if (!old || (old.deleted_at !== null) === isDeleted) return old;
+    if (!isDeleted && old.removal) throw new RequestError('removal_begun');
+    const organisationId = old.organisation_id;
+    const marked = await markDeleted(client, organisationId, isDeleted);
+    const act = isDeleted ? 'organisation.delete' : 'organisation.restore';
+    // These entries outlive the organisation, so they store its slug and id without a foreign key.
+    await audit(client, by, act, { slug, organisation_id: organisationId }, { organisationId });
+    return marked;
+  });
 }
 
-/** Throws if the organisation is deleted, and otherwise prevents its deletion until the transaction ends. */
+/** Also prevents deletion until the transaction ends. */
 async function refuseDeleted(client: Client, organisationId: string): Promise<void> {
   const { rows } = await client.query(
     'select from organisations where organisation_id = $1 and deleted_at is null for share',
@@ -162,9 +135,9 @@ async function refuseDeleted(client: Client, organisationId: string): Promise<vo
   if (rows.length === 0) throw new RequestError('organisation_is_deleted');
 }
 
-export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 'successorOf'>;
+type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 'successorOf'>;
 
-/** Creates a key and stores its hash. This is the only time the key is returned. */
+/** This is the only time the key is returned, because only its hash is stored. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
   return inTransaction(pool, async (client) => {
     const issued = await insertKey(client, by, wanted, null);
@@ -176,10 +149,9 @@ export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Pro
   });
 }
 
-/** A sign-in link, as a path relative to the service's URL. */
 export interface ConsoleLink {
   readonly path: string;
-  /** The key that defines the link's permissions. Revoking it disables the link. */
+  /** Revoking this key disables the link. */
   readonly key_id: string;
   readonly expires_at: string;
 }
@@ -190,10 +162,7 @@ export interface ConsoleLink {
  */
 const noKeySha256 = Buffer.alloc(32);
 
-/**
- * Creates a link that signs someone in to the console once. The link has its own key, which nothing else can use. The
- * session ends when that key expires.
- */
+/** The link works once. It has its own key, which nothing else can use, and the session ends when that key expires. */
 export async function issueConsoleLink(
   pool: Pool,
   by: Operator,
@@ -230,10 +199,7 @@ export async function issueConsoleLink(
   });
 }
 
-/**
- * Issues a new key with the same permissions, origins and label. The old key expires after the grace period, and until
- * then both work. Returns undefined if the old key is not active.
- */
+/** Both keys work during the grace period. Returns undefined if the old key is not active. */
 export async function rotateKey(
   pool: Pool,
   by: Operator,
@@ -251,7 +217,7 @@ export async function rotateKey(
   });
 }
 
-/** Revokes a key. Returns undefined if there is no such key. Revoking a key twice changes nothing. */
+/** Revoking a key twice changes nothing. */
 export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
   return inTransaction(pool, async (client) => {
     const revoked = await revokeApiKey(client, keyId);

@@ -1,43 +1,38 @@
 import { limits } from '../limits.ts';
 import { ClusterRefused, type Coordinator, isDistributed, refuseOther } from './distribute.ts';
 
-/** A node that has shards or can have them. */
-export interface ClusterNode {
-  /** The host and port. */
+interface ClusterNode {
+  /** As `host:port`. */
   readonly node: string;
   readonly is_coordinator: boolean;
   readonly is_active: boolean;
-  /** The number of shards. Each shard has its own part of every distributed table. */
   readonly shards: number;
   readonly bytes: number;
 }
 
-export interface PlacedOrganisation {
+interface PlacedOrganisation {
   readonly organisation: string;
   readonly records: number;
-  /** The organisation's shard id. */
   readonly shard: string;
   readonly node: string;
-  /** The size of the whole shard, including the data of other organisations. */
+  /** Of the whole shard, including the data of other organisations. */
   readonly bytes: number;
-  /** The number of organisations that share the shard, including this one. */
+  /** Including this one. */
   readonly organisations: number;
 }
 
-export interface Cluster {
+interface Cluster {
   readonly nodes: readonly ClusterNode[];
-  /** The organisations with the most records. */
   readonly largest: readonly PlacedOrganisation[];
 }
 
-/** Throws unless the tables are distributed. */
 export async function refuseUndistributed(coordinator: Coordinator): Promise<void> {
   await refuseOther(coordinator);
   if (!(await isDistributed(coordinator)))
     throw new ClusterRefused('the tables are not distributed; run intake-server distribute first');
 }
 
-/** Selects the shards of `tenants` and their nodes. Colocated shards of other tables start at the same hash. */
+/** Colocated shards of other tables start at the same hash. */
 const places = `
   select t.shardid as shard, t.shardminvalue, n.nodename || ':' || n.nodeport as node, n.nodename, n.nodeport
   from pg_dist_shard t join pg_dist_placement p using (shardid)
@@ -102,8 +97,7 @@ async function largestOrganisations(
   });
 }
 
-/** A planned move of an organisation's shard. */
-export interface Move {
+interface Move {
   readonly shard: string;
   readonly from: string;
   readonly organisations: number;
@@ -111,10 +105,7 @@ export interface Move {
   readonly statement: string;
 }
 
-/**
- * Plans the move of an organisation's shard to another node. Throws `ClusterRefused` if it cannot be moved there, and
- * returns undefined if it is already on that node.
- */
+/** Returns undefined if the organisation is already on that node. */
 export async function planMove(
   coordinator: Coordinator,
   slug: string,
@@ -154,7 +145,7 @@ export async function planMove(
   };
 }
 
-/** Returns the progress of a move in bytes, or undefined if no move is running. */
+/** In bytes. Undefined if no move is running. */
 export async function moveProgress(
   coordinator: Coordinator,
 ): Promise<{ readonly arrived: number; readonly bytes: number; readonly status: string } | undefined> {

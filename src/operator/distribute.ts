@@ -12,7 +12,6 @@ import { expiryFunctions } from '../retention/expire-rows.ts';
 /** Thrown if nothing was distributed or moved. The message states why, and what the operator should do. */
 export class ClusterRefused extends Error {}
 
-/** The command's connection to the coordinator, without a statement timeout. */
 export interface Coordinator {
   query<R extends object>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
 }
@@ -20,18 +19,12 @@ export interface Coordinator {
 /** Tables with an organisation id that stay on the coordinator, because they are read before the organisation is known. */
 export const onCoordinator = ['organisations', 'api_keys', 'audit_log', 'quota_usage'];
 
-/**
- * Makes sure that only one distribution runs at a time. Other runs wait until that run's session has ended, and then find
- * that everything is done.
- */
+/** Other runs wait until this run's session has ended, and then find that everything is done. */
 export async function lockDistribution(coordinator: Coordinator): Promise<void> {
   await coordinator.query(`select pg_advisory_lock(hashtext('intake distribute'))`);
 }
 
-/**
- * Returns the remaining statements in order, or an empty list if everything is done. Each statement is its own
- * transaction, so the next run continues where an interrupted run stopped.
- */
+/** Each statement is its own transaction, so the next run continues where an interrupted run stopped. */
 export async function distributionSteps(
   coordinator: Coordinator,
   shards: number = limits.clusterShards,
@@ -70,10 +63,9 @@ export async function distributionSteps(
 }
 
 /**
- * Returns the statements that delegate functions to the nodes. The functions that erase people, delete expired data and
- * remove organisations run on the node that stores the organisation's rows, so that writes by the owner and by the service
- * are in one transaction. If they ran on the coordinator, each role would write over its own connection, which Citus
- * refuses.
+ * The functions that erase people, delete expired data and remove organisations run on the node that stores the
+ * organisation's rows, so that writes by the owner and by the service are in one transaction. If they ran on the
+ * coordinator, each role would write over its own connection, which Citus refuses.
  */
 async function functionSteps(coordinator: Coordinator): Promise<string[]> {
   const { rows } = await coordinator.query<{ name: string }>(
@@ -89,10 +81,6 @@ async function functionSteps(coordinator: Coordinator): Promise<string[]> {
   );
 }
 
-/**
- * Returns the tables that have rows on the coordinator, including partitions. The tables may be distributed already or
- * about to be.
- */
 async function tablesWithLocalRows(
   coordinator: Coordinator,
   remaining: readonly string[],
@@ -109,7 +97,6 @@ async function tablesWithLocalRows(
   return rows.map(({ name }) => name);
 }
 
-/** Throws `ClusterRefused` if the tables cannot be distributed, or cannot be distributed with this number of shards. */
 export async function refuseDistribution(coordinator: Coordinator, shards?: number): Promise<void> {
   await refuseOther(coordinator);
   const state = await schemaState(coordinator);
@@ -188,10 +175,7 @@ async function refuseNodes(coordinator: Coordinator): Promise<void> {
   }
 }
 
-/**
- * Throws if the service is running, because a process with statements that were prepared for plain PostgreSQL would fail
- * on Citus until it is restarted.
- */
+/** A process with statements that were prepared for plain PostgreSQL would fail on Citus until it is restarted. */
 async function refuseServing(coordinator: Coordinator): Promise<void> {
   const { rows } = await coordinator.query<{ sessions: number }>(
     `select count(*)::integer as sessions from pg_stat_activity

@@ -6,10 +6,7 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { liftAgain } from '../suppression/lift-again.ts';
 
-/**
- * One suppressed id in the ledger. It contains only the data that a restored database needs, and nothing that identifies a
- * person.
- */
+/** Contains only the data that a restored database needs, and nothing that identifies a person. */
 export interface LedgerEntry {
   readonly organisation_id: string;
   readonly erasure_id: string;
@@ -17,12 +14,11 @@ export interface LedgerEntry {
   readonly key_id: string;
   readonly people: number;
   readonly known: number;
-  /** The hash in hexadecimal. */
+  /** In hexadecimal. */
   readonly hash: string;
   readonly filter: string;
   /** The fingerprint of the hash's key in hexadecimal. Ledgers of older versions lack it and the next field. */
   readonly key_fingerprint?: string | null;
-  /** When the suppression was lifted. */
   readonly lifted_at?: string | null;
 }
 
@@ -32,7 +28,6 @@ export interface LedgerEnd {
   readonly written_at: string;
 }
 
-/** Returns the lines of the ledger in chunks. */
 export async function* ledgerLines(pool: Pool): AsyncGenerator<string> {
   const written_at = (await databaseTime(pool)).toISOString();
   let count = 0;
@@ -44,7 +39,6 @@ export async function* ledgerLines(pool: Pool): AsyncGenerator<string> {
   yield `${JSON.stringify(end)}\n`;
 }
 
-/** Reads all suppressions in chunks, one organisation after another. */
 export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
   const { rows: organisations } = await pool.query<{ organisation_id: string }>(
     'select organisation_id from organisations order by organisation_id',
@@ -75,7 +69,6 @@ export interface Lacking {
   readonly isPartial: boolean;
 }
 
-/** Returns the organisations with erasures in the restored database that the ledger lacks. */
 export async function compareLedger(pool: Pool, entries: readonly LedgerEntry[]): Promise<Lacking[]> {
   const known = Map.groupBy(entries, ({ organisation_id }) => organisation_id);
   const { rows } = await pool.query<Omit<Lacking, 'isPartial'>>(
@@ -94,10 +87,7 @@ export async function compareLedger(pool: Pool, entries: readonly LedgerEntry[])
   return found;
 }
 
-/**
- * Repeats the erasures that the restored database lacks, and returns their number. These people's data still has to be
- * found. Erasures that had been lifted are lifted again, once they are swept. Must run before the restore is confirmed.
- */
+/** Must run before the restore is confirmed. Erasures that had been lifted are lifted again once they are swept. */
 export async function repeatErasures(pool: Pool, entries: readonly LedgerEntry[]): Promise<number> {
   let repeated = 0;
   for (const [organisationId, ofOne] of Map.groupBy(entries, ({ organisation_id }) => organisation_id))

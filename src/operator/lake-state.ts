@@ -3,16 +3,12 @@ import { isoTime } from '../postgres/iso-time.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { Organisation } from './organisations.ts';
 
-/** The progress of an organisation's lake. */
 export interface LakeState {
   /** `waiting` means that the lake is on, but no process has started to write it. */
   readonly state: 'off' | 'waiting' | 'copying' | 'following';
   /** Everything that was stored before this time is in the lake. Null until the initial copy is complete. */
   readonly as_of: string | null;
-  /**
-   * The age of the oldest change that is missing from the lake, or 0 if none is missing. Null until the initial copy is
-   * complete.
-   */
+  /** The age of the oldest change that the lake lacks. Null until the initial copy is complete. */
   readonly lag_seconds: number | null;
 }
 

@@ -5,7 +5,6 @@ import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { type KeptType, keptTypes } from '../retention/kept-days.ts';
 
-/** How many days an organisation keeps each type, or null if this is not set. */
 export type Retention = { readonly [Type in KeptType as `${Type}_kept_days`]: number | null };
 
 export interface Organisation extends OrganisationLimits, Retention, OrganisationQuota, QuotaUsage {
@@ -17,18 +16,14 @@ export interface Organisation extends OrganisationLimits, Retention, Organisatio
   readonly deleted_at: string | null;
   /** Null until the removal of a deleted organisation has started. */
   readonly removal: Removal | null;
-  /** Whether the recommendations report is on. */
   readonly recommendations_report: boolean;
-  /** Whether the organisation's data is also written to the lake. */
   readonly lake: boolean;
 }
 
-/** The progress of a removal. */
-export interface Removal {
+interface Removal {
   readonly started_at: string;
-  /** The table that is being processed. */
   readonly table: string | null;
-  /** The number of rows removed so far from all tables. */
+  /** Removed so far from all tables. */
   readonly rows: number;
 }
 
@@ -42,20 +37,14 @@ const columns = `organisation_id, slug, name, ${isoTime('created_at')} as create
   ${usage('records')}, ${usage('bytes')},
   ${keptTypes.map((type) => `${type}_kept_days`).join(', ')}`;
 
-/**
- * Returns an SQL expression for an organisation's usage. It is null without a quota, because the leader measures only
- * organisations with a quota and deletes earlier measurements.
- */
+/** Null without a quota, because the leader deletes the measurements of organisations without one. */
 function usage(what: 'records' | 'bytes'): string {
   return `(
     select u.${what}::float8 from quota_usage u
     where u.organisation_id = organisations.organisation_id and ${what}_stored_max is not null) as ${what}_stored`;
 }
 
-/**
- * Adds the progress of removals. This needs a separate statement, because in a cluster, the progress and the
- * `organisations` table are on different nodes.
- */
+/** A separate statement, because in a cluster, `removals` and `organisations` are on different nodes. */
 async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Promise<Organisation[]> {
   const removed = stored.filter(({ removal_started_at }) => removal_started_at !== null);
   const progress = new Map<string, Omit<Removal, 'started_at'>>();
@@ -78,7 +67,7 @@ async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Pro
   }));
 }
 
-/** Inserts an organisation. Returns undefined if the slug is taken. */
+/** Returns undefined if the slug is taken. */
 export async function insertOrganisation(
   client: Client,
   slug: string,
@@ -103,10 +92,6 @@ export async function findOrganisation(
   return (await withRemovals(pool, rows))[0];
 }
 
-/**
- * Returns a page of organisations, ordered by slug. If `search` is given, returns only organisations whose slug or name
- * contains it.
- */
 export async function listOrganisations(
   pool: Pool,
   after: string | null,
@@ -124,10 +109,7 @@ export async function listOrganisations(
   return withRemovals(pool, rows);
 }
 
-/**
- * Adds how much each organisation has stored, which is rolled up once a minute. In a cluster, the counts are not on the
- * node of the `organisations` table.
- */
+/** Counts are rolled up once a minute. In a cluster, they are not on the node of the `organisations` table. */
 export async function withStored(
   pool: Pool,
   organisations: readonly Organisation[],
@@ -143,10 +125,7 @@ export async function withStored(
   return organisations.map((one) => ({ ...one, ...(stored.get(one.organisation_id) ?? nothing) }));
 }
 
-/**
- * Marks an organisation as deleted, or removes that mark. An organisation that is already deleted keeps its original
- * deletion time.
- */
+/** An organisation that is already deleted keeps its original deletion time. */
 export async function markDeleted(
   client: Client,
   organisationId: string,
@@ -167,7 +146,7 @@ export type ChangedOrganisation = Omit<
   readonly suspended: boolean;
 };
 
-/** Stores all fields that can change. An organisation that is already suspended keeps its original suspension time. */
+/** An organisation that is already suspended keeps its original suspension time. */
 export async function updateOrganisation(
   client: Client,
   organisation: ChangedOrganisation,

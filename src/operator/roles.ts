@@ -7,10 +7,7 @@ import { resourceTypes } from '../registry/resources.ts';
 import { keptTypes } from '../retention/kept-days.ts';
 import { makeViews } from './analytics-views.ts';
 
-/**
- * The database privileges of each role. The service gets only the privileges that it needs. The admin API and the command
- * line get privileges on organisations and keys. Nobody logs in as these roles, because the logins are members of them.
- */
+/** Nobody logs in as these roles, because the logins are members of them. */
 const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
@@ -96,9 +93,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Counts keys that expire soon, for a metric. It is a view with a single number, because the serving role has no
- * privileges on `api_keys`. It skips keys that were issued for only a few days and keys whose successor is in use, because
- * both are expected to expire.
+ * A view with a single number, because the serving role has no privileges on `api_keys`. It skips keys that were issued
+ * for only a few days and keys whose successor is in use, because both are expected to expire.
  */
 const keysExpiring = `
   create or replace view keys_expiring as
@@ -109,10 +105,7 @@ const keysExpiring = `
     and expires_at - created_at > interval '${2 * limits.keysExpiringDays} days'
     and not exists (select from api_keys s where s.successor_of = k.key_id and s.last_used_at is not null)`;
 
-/**
- * Creates the views and, if permitted, the roles, and grants each existing role its privileges. Returns the roles that are
- * missing.
- */
+/** Creates missing roles if permitted, and returns those that are still missing. */
 export async function grantRoles(client: Client): Promise<string[]> {
   // Without the lock, two concurrent processes would overwrite each other's grants.
   await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
@@ -141,10 +134,7 @@ async function missingOf(client: Client, roles: readonly string[]): Promise<stri
   return rows.map(({ role }) => role);
 }
 
-/**
- * Returns a statement that creates a role unless it exists. Another database on the same server may have created the role
- * already, or may be creating it now.
- */
+/** Another database on the same server may have created the role already, or may be creating it now. */
 function createRole(role: string): string {
   return `do $$ begin
     create role ${role} nologin;
@@ -152,7 +142,7 @@ function createRole(role: string): string {
   end $$`;
 }
 
-/** Returns the current role's privileges that serving does not need. Each string completes the sentence "it …". */
+/** Each string completes the sentence "it …". */
 export async function surplusRights(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ rights: string[] }>(`
     select case when r.rolsuper then array['is a superuser'] else array_remove(array[
@@ -171,7 +161,7 @@ export async function surplusRights(pool: Pool): Promise<string[]> {
   return rows[0]?.rights ?? [];
 }
 
-/** Returns whether the current role may serve. The test is a privilege that only the serving role has. */
+/** Tests a privilege that only the serving role has. */
 export async function mayServe(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(
     `select has_table_privilege('receipt_batches', 'insert') as may`,
@@ -179,7 +169,6 @@ export async function mayServe(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** Returns whether the current role has the privileges that the admin API needs. */
 export async function mayAdminister(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(`
     select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
@@ -187,7 +176,7 @@ export async function mayAdminister(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** Returns the current role's settings, for connections whose sessions the service cannot configure. */
+/** For connections whose sessions the service cannot configure. */
 export async function roleSettings(
   pool: Pool,
 ): Promise<{ readonly missingTimeouts: readonly string[]; readonly roundsDoubles: boolean }> {

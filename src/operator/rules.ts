@@ -3,10 +3,7 @@ import { limits } from '../limits.ts';
 import { type Field, type Problem, text } from '../registry/fields.ts';
 import type { KeptType } from '../retention/kept-days.ts';
 
-/**
- * The rules for an operator's input, shared by the command line and the admin API. A rule returns undefined if the input
- * is valid.
- */
+/** Shared by the command line and the admin API. A rule returns undefined if the input is valid. */
 
 const slugPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -24,12 +21,10 @@ export function permissionProblem(permission: string): string | undefined {
     : `must be one of ${mainPermissions.join(', ')} or data:write:<type>`;
 }
 
-/** Removes duplicate permissions. */
 export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
-/** All permissions that a browser key can have. */
 export const browserPermissions: readonly Permission[] = ['interactions:write'];
 
 export const originRule =
@@ -66,7 +61,6 @@ const hasControls: Problem = {
   message: 'must be one line, without control characters',
 };
 
-/** The limits that can be set per organisation, and their ranges. */
 export const organisationLimits = {
   requests_per_second_max: { minimum: 1, maximum: 1_000_000 },
   interactions_per_second_max: { minimum: 1, maximum: 1_000_000 },
@@ -77,13 +71,9 @@ export const organisationLimits = {
 } as const;
 export type OrganisationLimit = keyof typeof organisationLimits;
 
-/** The allowed range of a retention setting, in days. */
 export const keptDaysRange = { minimum: 1, maximum: 3_650 } as const;
 
-/**
- * Returns a description of what is wrong with a retention setting. `serviceDays` is how long the service keeps receipts
- * and rejections.
- */
+/** `serviceDays` is how long the service keeps receipts and rejections. */
 export function keptDaysProblem(type: KeptType, days: number, serviceDays: number): string | undefined {
   const { minimum, maximum } = keptDaysRange;
   if (!Number.isInteger(days) || days < minimum || days > maximum)

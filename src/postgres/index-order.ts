@@ -1,3 +1,5 @@
+// postgres/: pools, transactions with retries, migrations and paging. It does not use the tables of any capability.
+
 import { type Client, type Pool, withClient } from './pool.ts';
 import { inOneTransaction } from './transactions.ts';
 

@@ -11,7 +11,7 @@ export interface TimedTable {
   readonly columns: string;
 }
 
-/** The range and size of a page. Instants are times of receipt. */
+/** Instants are times of receipt. */
 export interface AskedPage {
   readonly from: Instant | undefined;
   readonly to: Instant | undefined;
@@ -20,7 +20,6 @@ export interface AskedPage {
   readonly limit: number;
 }
 
-/** Returns a page of an organisation's rows that match the filter, newest first, and the cursor of the next page. */
 export async function newestFirst<R extends QueryResultRow>(
   pool: Pool,
   { name, id, columns }: TimedTable,

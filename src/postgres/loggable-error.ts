@@ -2,7 +2,7 @@ import pg from 'pg';
 import { workerNamedIn } from './cluster/worker-errors.ts';
 import { isDiskFull, isUnavailable } from './pool.ts';
 
-export interface LoggedError {
+interface LoggedError {
   readonly [key: string]: unknown;
   readonly type: string;
   readonly message: string;
@@ -10,10 +10,7 @@ export interface LoggedError {
   readonly stack: string;
 }
 
-/**
- * Returns the part of an error that may be logged. PostgreSQL's messages and details quote row values, which may identify
- * a person, so only codes and object names are kept.
- */
+/** PostgreSQL's messages quote row values, which may identify a person, so only codes and object names are kept. */
 export function serializeError(error: Error): LoggedError {
   const stack = isUnavailable(error) ? '' : framesOf(error);
   if (error instanceof pg.DatabaseError) {
@@ -48,7 +45,6 @@ function withMeaning(text: string, error: unknown): string {
 
 const diskFull = "PostgreSQL's disk is full; free space on it or grow its volume";
 
-/** Explains error codes that most people do not know, and what the operator should do. */
 const meanings: Readonly<Record<string, string>> = {
   '25006': 'PostgreSQL is read-only, like a standby; point DATABASE_URL at the primary',
   '53200': 'PostgreSQL is out of memory; give its machine more, or lower its work_mem or max_connections',

@@ -2,23 +2,18 @@ import pg from 'pg';
 import { limits } from '../limits.ts';
 import { type Client, UnnamedClient } from './pool.ts';
 
-/** A statement with its values. It is prepared under its name. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
   readonly values: unknown[];
 }
 
-/** A statement, and the number of rows it writes. */
 export interface Write {
   readonly statement: Statement;
   readonly rows: number;
 }
 
-/**
- * Returns a statement that inserts rows, with each value as a parameter. All statements for a table must have the same
- * `end`, because their texts are cached by table and row count.
- */
+/** All statements for a table must have the same `end`, because their texts are cached by table and row count. */
 function insertStatement(
   table: string,
   columns: readonly string[],
@@ -36,7 +31,7 @@ function insertStatement(
   return { name, text, values: rows.flat() };
 }
 
-/** Splits rows into several insert statements, because a cluster cannot plan a statement with too many rows efficiently. */
+/** A cluster cannot plan a statement with too many rows efficiently. */
 export function insertsInParts(
   table: string,
   columns: readonly string[],
@@ -51,10 +46,7 @@ export function insertsInParts(
   return writes;
 }
 
-/**
- * Statement texts by name. They are cached because every flush to a cluster node sends the same few texts, each with
- * hundreds of parameters.
- */
+/** Cached because every flush to a cluster node sends the same few texts, each with hundreds of parameters. */
 const insertTexts = new Map<string, string>();
 
 /** Internals of `pg`. A query writes its protocol messages to this connection, ending with a Sync. */
@@ -63,10 +55,9 @@ interface Preparable {
 }
 
 /**
- * Runs statements in one round trip, and returns the result of each. PostgreSQL treats everything before a Sync as one
- * transaction, so BEGIN and COMMIT are not needed, and `pg` sees a single query. This way, an insert and its count cost
- * half as much as two queries in a transaction. If this fails, the connection must be closed, because `pg` does not know
- * which names are prepared.
+ * PostgreSQL treats everything before a Sync as one transaction, so BEGIN and COMMIT are not needed, and `pg` sees a
+ * single query. This way, an insert and its count cost half as much as two queries in a transaction. If this fails, the
+ * connection must be closed, because `pg` does not know which names are prepared.
  */
 export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<pg.QueryResult[]> {
   const isUnnamed = client instanceof UnnamedClient;

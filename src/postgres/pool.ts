@@ -9,13 +9,11 @@ import {
   isWorkerLostInCommit,
   isWorkerNotConnected,
 } from './cluster/worker-errors.ts';
-import { type StatementEvents, timeStatements } from './timed-statements.ts';
 
 export type Client = pg.PoolClient & {
   /** How long a transaction may wait for a lock. If this is undefined, only the statement timeout limits the wait. */
   lockWaitMs?: number;
 };
-/** Anything that can run statements. */
 export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
 /** A pool that its creator closes. */
 export type OwnPool = pg.Pool;
@@ -30,6 +28,12 @@ const keptAsText = new Set<number>([
   pg.types.builtins.NUMERIC,
   pg.types.builtins.INT8,
 ]);
+
+export interface StatementEvents {
+  readonly ended?: ((name: string, durationMs: number) => void) | undefined;
+  /** Returns a function that is called with the error, if any, when the statement ends. */
+  readonly begin?: ((name: string) => ((error?: unknown) => void) | undefined) | undefined;
+}
 
 export function createPool(
   config: DatabaseConfig,
@@ -63,10 +67,34 @@ export function createPool(
   return pool;
 }
 
-/**
- * Runs `work` on one connection. If the database becomes unavailable, the connection is closed instead of being returned
- * to the pool.
- */
+/** Makes a connection report its prepared statements and COMMIT. Other statements have no name. */
+function timeStatements(client: pg.PoolClient, events: StatementEvents): void {
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+  client.query = ((...args: unknown[]) => {
+    const name = args[0] === 'commit' ? args[0] : (args[0] as pg.QueryConfig).name;
+    if (name === undefined) return query(...args);
+    const startedMs = performance.now();
+    const end = events.begin?.(name);
+    const tell = (error?: unknown) => {
+      events.ended?.(name, performance.now() - startedMs);
+      end?.(error);
+    };
+    // The pool's own `query` passes a callback. All other callers use the promise.
+    const callback = args.at(-1);
+    if (typeof callback === 'function') {
+      const telling = (...result: unknown[]) => {
+        tell(result[0]);
+        callback(...result);
+      };
+      return query(...args.slice(0, -1), telling);
+    }
+    const result = query(...args) as Promise<unknown>;
+    result.then(() => tell(), tell);
+    return result;
+  }) as typeof client.query;
+}
+
+/** If the database becomes unavailable, the connection is closed instead of being returned to the pool. */
 export async function withClient<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client) => Promise<T>,
@@ -82,10 +110,7 @@ export async function withClient<T>(
   }
 }
 
-/**
- * Returns options for connections without a pooler, whose sessions belong to us alone. The text format of instants, days
- * and doubles must not depend on database or role settings.
- */
+/** The text format of instants, days and doubles must not depend on database or role settings. */
 function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.PoolConfig {
   return {
     statement_timeout: timeoutMs,
@@ -200,10 +225,7 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/**
- * Like `isUnavailable`, but returns false if only a cluster node is unavailable, because a node stores only some
- * organisations.
- */
+/** A cluster node stores only some organisations, so the loss of one does not count. */
 export function isServerAway(error: unknown): boolean {
   return isUnavailable(error) && !isLossOfWorker(error);
 }
@@ -218,15 +240,12 @@ function endsSession({ severity }: pg.DatabaseError): boolean {
   return severity === 'FATAL' || severity === 'PANIC';
 }
 
-/** Returns whether PostgreSQL refuses this user, password or database, which only the operator can fix. */
+/** Only the operator can correct a user, a password or the name of a database. */
 export function isRefusedLogin(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(28|3D000|42)/.test(error.code ?? '');
 }
 
-/**
- * Returns whether PostgreSQL has no disk space. In that case a new session fails with a different code, because it cannot
- * write a cache file.
- */
+/** Without disk space, a new session fails with a different code, because it cannot write a cache file. */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false;
   return (
@@ -246,33 +265,26 @@ export function leavesOutcomeOpen(error: unknown): boolean {
   return isWorkerLostInCommit(error);
 }
 
-/**
- * Marks an error after which COMMIT was answered with ROLLBACK. Nothing is stored in that case, whatever the error says.
- */
+/** After this error, COMMIT was answered with ROLLBACK. Nothing is stored in that case, whatever the error says. */
 export function noteRolledBack(error: unknown): void {
   if (error instanceof Error) Object.assign(error, { isRolledBack: true });
 }
 
-/** Returns whether a lock was not acquired within the lock timeout or the statement timeout. */
 export function isLockTimeout(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '55P03' || code === '57014';
 }
 
-/** Returns whether PostgreSQL gave up waiting for a lock. The connection can still be used. */
+/** The connection can still be used. */
 export function isLockNotAcquired(error: unknown): boolean {
   return (error as { code?: unknown }).code === '55P03';
 }
 
-/** Returns whether a row with the same primary key or unique value already exists. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: unknown }).code === '23505';
 }
 
-/**
- * Returns whether a retry is enough, because PostgreSQL aborted this transaction in favour of another one, or data was
- * moved to another node.
- */
+/** PostgreSQL aborted this transaction in favour of another one, or data was moved to another node. */
 export function isConflict(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '40P01' || code === '40001' || isMoved(error as Error);

@@ -28,7 +28,6 @@ export class SharedPool {
     });
   }
 
-  /** The number of requests that are waiting for a connection. */
   get waitingCount(): number {
     return this.#turns.waitingCount;
   }
@@ -43,27 +42,23 @@ export class SharedPool {
   }
 
   /**
-   * Returns a pool for the organisation's change readers, which have their own share. If they had to queue behind the
-   * organisation's uploads, they would wait for a whole batch with every page and fall behind.
+   * Change readers have their own share. If they had to queue behind the organisation's uploads, they would wait for a
+   * whole batch with every page and fall behind.
    */
   forReaders(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(`readers of ${organisationId}`, undefined, this.#readersMax));
   }
 
-  /**
-   * Returns a pool for statements on the organisation's own rows. In a cluster, it bypasses the coordinator and connects
-   * to the node that stores these rows.
-   */
+  /** For statements on the organisation's own rows. In a cluster, connects directly to the node that stores them. */
   atOwner(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
   }
 
-  /** Returns the node that stores the organisation's rows, or undefined if it is unknown or there is no cluster. */
   ownerOf(organisationId: string): string | undefined {
     return this.#pools.ownerOf(organisationId);
   }
 
-  /** Returns a pool for a query about several organisations on one node. */
+  /** For a query about several organisations on one node. */
   at(node: string | undefined): Pool {
     return this.#poolOf(() => this.#connect(`all of ${node ?? 'the coordinator'}`, node));
   }

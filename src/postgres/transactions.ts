@@ -1,6 +1,5 @@
 import type { QueryConfig, QueryResultRow } from 'pg';
 import { limits } from '../limits.ts';
-import { inOneWrite } from './corked-write.ts';
 import {
   type Client,
   isConflict,
@@ -11,9 +10,7 @@ import {
   type Pool,
 } from './pool.ts';
 
-/**
- * Thrown if the response to COMMIT was lost. The data may or may not be stored, and only a retry can show which is the case.
- */
+/** The data may or may not be stored, and only a retry can show which is the case. */
 export class CommitUnconfirmed extends Error {
   constructor(cause: unknown) {
     super('the answer to COMMIT was lost', { cause });
@@ -21,12 +18,26 @@ export class CommitUnconfirmed extends Error {
 }
 
 /**
+ * Sends several statements in one socket write. `pg` writes each statement separately and has no API for this, so its
+ * stream is corked while the statements are sent. Four small statements take 100 microseconds this way, compared with 120
+ * to 175 otherwise.
+ */
+export function inOneWrite<T>({ connection: { stream } }: Client, send: () => T): T {
+  stream.cork();
+  try {
+    return send();
+  } finally {
+    stream.uncork();
+  }
+}
+
+/**
  * Queues a statement whose result nothing depends on. All queued statements are sent at the end, in one write and one
  * round trip.
  */
-export type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
+type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
 
-/** Runs `work` in one transaction. A connection that fails to roll back is closed and not returned to the pool. */
+/** A connection that fails to roll back is closed and not returned to the pool. */
 export async function inTransaction<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client, sendLast: SendLast) => Promise<T>,
@@ -56,10 +67,7 @@ export async function inTransaction<T>(
   return result;
 }
 
-/**
- * Runs independent statements in one transaction. All of them are sent together, which takes one write, one round trip and
- * one commit.
- */
+/** The statements must be independent. They take one write, one round trip and one commit. */
 export async function inOneTransaction<T>(
   client: Client,
   statements: readonly ((client: Client) => Promise<T>)[],
@@ -87,10 +95,7 @@ export async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
-/**
- * Rolls back and releases the connection. On a connection that has stopped responding, ROLLBACK would wait for a timeout,
- * so the connection is closed, which also rolls back.
- */
+/** On a connection that has stopped responding, ROLLBACK would wait for a timeout. Closing it also rolls back. */
 async function rollBack(client: Client, because: unknown): Promise<void> {
   if (isUnavailable(because) && !isLockNotAcquired(because)) client.release(true);
   else {
@@ -113,26 +118,21 @@ async function commit(client: Client): Promise<void> {
   refuseRollback(command);
 }
 
-/**
- * Throws if the transaction was rolled back. PostgreSQL answers COMMIT in a failed transaction with ROLLBACK and no error.
- */
+/** PostgreSQL answers COMMIT in a failed transaction with ROLLBACK and no error. */
 function refuseRollback(command: string): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
 }
 
 class BeginAgain extends Error {}
 
-/**
- * If `holds` is false, rolls the transaction back and retries it, because data has changed in the meantime or rows were
- * lost.
- */
+/** Restarts the transaction, because data has changed in the meantime or rows were lost. */
 export function beginAgainUnless(holds: unknown, otherwise: string): asserts holds {
   if (!holds) throw new BeginAgain(otherwise);
 }
 
 /**
- * Runs a statement that must return a known number of rows, and restarts the transaction if the number differs. In a
- * cluster, a statement that waits while data is moved may return no rows and no error.
+ * Restarts the transaction if the number of rows differs. In a cluster, a statement that waits while data is moved may
+ * return no rows and no error.
  */
 export async function queryRows<R extends QueryResultRow>(
   client: Pick<Pool, 'query'>,
@@ -145,7 +145,6 @@ export async function queryRows<R extends QueryResultRow>(
   throw new BeginAgain(`${what}: ${rowCount} rows instead of ${expected}`);
 }
 
-/** Runs a statement that must return one row, in the same way as `queryRows`. */
 export async function queryRow<R extends QueryResultRow>(
   client: Pick<Pool, 'query'>,
   statement: QueryConfig,
@@ -154,7 +153,7 @@ export async function queryRow<R extends QueryResultRow>(
   return row as R;
 }
 
-/** Returns the database's time, in a transaction its beginning. The clocks of two processes may differ. */
+/** In a transaction, the time of its beginning. The clocks of two processes may differ. */
 export async function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
   const { now } = await queryRow<{ now: string }>(client, {
     name: 'time',
@@ -163,10 +162,7 @@ export async function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
   return new Date(Number(now));
 }
 
-/**
- * Retries a transaction that PostgreSQL aborted in favour of another one, or that must restart because of a wrong number
- * of rows. Rows must never be acknowledged if it is uncertain whether they are stored.
- */
+/** Rows must never be acknowledged if it is uncertain whether they are stored. */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -230,7 +230,6 @@ on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT sets another p
 package does not, and dev prints the command that installs it.`,
 };
 
-/** Returns a topic's help, or undefined if there is no such topic. */
 export function help(topic?: string): string | undefined {
   if (topic === undefined) return general;
   if (topic === 'settings') return ofSettings;
@@ -243,9 +242,6 @@ export function unknownCommand(name: string): Error {
   return commandError(`there is no command "${name}".${suggestion} intake-server --help lists them`);
 }
 
-/**
- * Returns the name that was probably meant. It differs from the input by at most two letters, or starts with the input.
- */
 function meantName(given: string, names: readonly string[]): string | undefined {
   const [likest] = likestFirst(given.slice(0, 100), names);
   if (likest === undefined || given === '') return undefined;
@@ -254,10 +250,7 @@ function meantName(given: string, names: readonly string[]): string | undefined 
     : names.find((name) => name.startsWith(given));
 }
 
-/**
- * Throws if a command that takes no arguments got one. The message does not repeat the input, which may contain a
- * password.
- */
+/** The message does not repeat the input, which may contain a password. */
 export function refuseArguments(command: string, [first]: readonly string[]): void {
   if (first === undefined) return;
   const setting = /^--([a-z-]+)/.exec(first)?.[1]?.replaceAll('-', '_').toUpperCase();
@@ -269,12 +262,11 @@ export function refuseArguments(command: string, [first]: readonly string[]): vo
   );
 }
 
-/** Creates an error for misuse of a command. The user sees only its message. */
+/** For misuse of a command. The user sees only the message. */
 export function commandError(message: string): Error {
   return Object.assign(new Error(message), { code: 'INTAKE_COMMAND' });
 }
 
-/** Lists each setting with its purpose and its default. */
 function settingLines(): string {
   const width = Math.max(...Object.values<Setting>(settings).map(([variable]) => variable.length));
   return Object.values<Setting>(settings)
@@ -285,7 +277,6 @@ function settingLines(): string {
     .join('\n');
 }
 
-/** Converts Markdown to plain text. Only a link's text is kept. */
 function plain(markdown: string): string {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
 }

@@ -1,10 +1,10 @@
+import { once } from 'node:events';
 import { userInfo } from 'node:os';
 import type { Operator } from '../../operator/audit-log.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { commandError } from './help.ts';
 
-/** Returns the operator for the audit log. On the command line, the actor is the logged-in user. */
 export function operator(): Operator {
   return { actor: `cli:${userName()}` };
 }
@@ -28,7 +28,6 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
-/** Returns the state of a key or token, as shown in lists. */
 export function stateOf(one: {
   readonly revoked_at: string | null;
   readonly expires_at: string | null;
@@ -38,15 +37,11 @@ export function stateOf(one: {
   return `${Date.parse(one.expires_at) < Date.now() ? 'ended' : 'ends'} ${one.expires_at}`;
 }
 
-/** Returns the header line of a list that people read. Programs use --json. */
 export function headerOf(columns: readonly string[]): string {
   return columns.map((column) => column.toUpperCase()).join('\t');
 }
 
-/**
- * Prints one line per row, or one JSON array. It reads page by page, because there may be hundreds of thousands of
- * rows.
- */
+/** Reads page by page, because there may be hundreds of thousands of rows. */
 export async function printAll<T>(
   readPage: (after: string | null) => Promise<readonly T[]>,
   options: {
@@ -72,4 +67,9 @@ export async function printAll<T>(
     after = nameOf(last);
   }
   if (json) print(']\n');
+}
+
+/** Writes to stdout, and waits while its reader is slower. */
+export async function writeOut(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }

@@ -6,7 +6,6 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 const periodPattern = /^(\d{1,4})([smhd])$/;
 const isPeriod = (text: string) => periodPattern.test(text);
 
-/** Parses a period into milliseconds. */
 export function readPeriod(text: string): number {
   const [, count = '', unit = ''] = periodPattern.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
@@ -14,7 +13,6 @@ export function readPeriod(text: string): number {
   return ms;
 }
 
-/** Parses a period from now, or a date-time. The resulting time must be in the future. */
 export function readExpiry(given: string): Date {
   const instant = readDateTime(given);
   if (instant === undefined && !isPeriod(given))
@@ -27,7 +25,6 @@ export function readExpiry(given: string): Date {
   return new Date(ms);
 }
 
-/** Parses a period before now, a day in UTC, or a date-time. */
 export function readMoment(option: string, given: string): Date {
   if (isPeriod(given)) return new Date(Date.now() - readPeriod(given));
   const instant = readDateTime(/^\d{4}-\d{2}-\d{2}$/.test(given) ? `${given}T00:00:00Z` : given);

@@ -52,10 +52,7 @@ async function move(args: string[]): Promise<void> {
   });
 }
 
-/**
- * Waits for a move and prints its progress, which it reads over a second connection. If the second connection fails, it
- * waits without printing.
- */
+/** Reads the progress over a second connection. If that connection fails, waits without printing. */
 async function showingProgress(moving: Promise<unknown>): Promise<void> {
   let isMoving = true;
   const ended = moving.finally(() => {

@@ -4,7 +4,6 @@ import { distributionSteps, lockDistribution, refuseDistribution } from '../../o
 import { commandError } from '../arguments/help.ts';
 import { onCoordinator } from '../database/coordinator.ts';
 
-/** Spreads the tables over a Citus cluster's workers. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,

@@ -1,14 +1,11 @@
 import { mayAdminister, mayServe, roleSettings, surplusRights } from '../../operator/roles.ts';
-import { explainUnsafe, unsafeSettings } from '../../postgres/health/server-state.ts';
+import { explainUnsafe, readServerState } from '../../postgres/health/server-state.ts';
 import { isRefusedLogin, isUnavailable, type Pool } from '../../postgres/pool.ts';
 import { schemaState } from '../../postgres/schema/schema-state.ts';
 import { commandError } from '../arguments/help.ts';
 import { otherLogin, type Target } from './explain-database.ts';
 
-/**
- * Refuses to start on a database on which every request would fail. Returns warnings. If the database is unavailable,
- * it returns the error instead of throwing it, because the database may come back and the process can wait.
- */
+/** An unavailable database is returned as an error and not thrown, because the process can wait for it. */
 export async function checkDatabase(
   pool: Pool,
   target: Target,
@@ -31,10 +28,7 @@ export async function checkAdminDatabase(pool: Pool, target: Target): Promise<vo
   });
 }
 
-/**
- * Returns whether waiting may help. Only the operator can fix a refused login, a wrong database name or a pooler's
- * configuration.
- */
+/** Only the operator can fix a refused login, a wrong database name or a pooler's configuration. */
 function mayComeBack(error: unknown): boolean {
   const isPooler = /^unsupported startup parameter/.test((error as Error).message);
   return isUnavailable(error) && !isRefusedLogin(error) && !isPooler;
@@ -47,10 +41,7 @@ async function refuseOtherRole(target: Target, may: () => Promise<boolean>): Pro
     );
 }
 
-/**
- * Refuses a schema that this version does not support. A newer schema is accepted if it still supports this version,
- * because a process that crashes during an upgrade must be able to restart.
- */
+/** A newer schema that supports this version is accepted: a process that crashes during an upgrade must restart. */
 async function refuseOtherSchema(pool: Pool): Promise<string[]> {
   const state = await schemaState(pool);
   if (state === 'behind')
@@ -68,16 +59,13 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
 
 /** Refuses settings with which a crash undoes what was confirmed. Warns about those that the operator has accepted. */
 async function refuseUnsafe(pool: Pool): Promise<string[]> {
-  const { refused, accepted } = await unsafeSettings(pool);
+  const { refused, accepted } = await readServerState(pool);
   if (refused.length > 0) throw commandError(explainUnsafe(refused));
   if (accepted.length === 0) return [];
   return [`intake.accepted_settings accepts ${accepted.join(' and ')} in PostgreSQL: a crash may lose data`];
 }
 
-/**
- * Warns about privileges that serving does not need, because they increase the damage if the service has a
- * vulnerability.
- */
+/** Surplus privileges increase the damage if the service has a vulnerability. */
 async function warnOfRights(pool: Pool): Promise<string[]> {
   const rights = await surplusRights(pool);
   if (rights.length === 0) return [];
@@ -87,7 +75,7 @@ async function warnOfRights(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** Checks the settings that come from the role when the service connects through a pooler. */
+/** Behind a pooler, these settings come from the role. */
 async function checkRoleSettings(pool: Pool): Promise<string[]> {
   const { roundsDoubles, missingTimeouts } = await roleSettings(pool);
   if (roundsDoubles)

@@ -6,10 +6,7 @@ import { isUnavailable } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 import { explaining } from './explain-database.ts';
 
-/**
- * Runs a command on one connection to the coordinator. There is no statement timeout, because a statement may take
- * hours.
- */
+/** There is no statement timeout, because a statement may take hours. */
 export async function onCoordinator<T>(
   command: string,
   work: (coordinator: Coordinator) => Promise<T>,
@@ -41,7 +38,7 @@ export async function onCoordinator<T>(
   }
 }
 
-/** Explains a lost connection. Completed work is kept, and every command here skips it on the next run. */
+/** Completed work is kept, and every command here skips it on the next run. */
 function explainLoss(error: unknown, { host, port }: pg.Client): unknown {
   if (!isLost(error)) return error;
   return commandError(
@@ -50,10 +47,7 @@ function explainLoss(error: unknown, { host, port }: pg.Client): unknown {
   );
 }
 
-/**
- * Returns whether the connection was lost. The last condition is for Citus, which reports an internal error when its
- * own server has died.
- */
+/** The last condition is for Citus, which reports an internal error when its own server has died. */
 function isLost(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return isUnavailable(error);
   const { code = '', severity, message } = error;

@@ -2,9 +2,7 @@ import pg from 'pg';
 import { isUnavailable } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 
-/** A command's database and the role that the command needs. */
 export interface Target {
-  /** The setting that contains the database URL. */
   readonly setting: 'DATABASE_URL' | 'ADMIN_DATABASE_URL';
   readonly url: string;
   /** The role that the login must be a member of. Undefined for a command that runs as the owner. */
@@ -16,10 +14,7 @@ export interface Target {
 /** For each role, the login in docs/operating/setup.md that is a member of the role. */
 const loginOf = { intake_serve: 'intake_app', intake_admin: 'intake_ops' } as const;
 
-/**
- * Calls `run`. If it fails with a database error that an operator can fix, throws one sentence that explains the
- * remedy.
- */
+/** Replaces a database error that an operator can fix with one sentence that explains the remedy. */
 export async function explaining<T>(target: Target, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -29,10 +24,7 @@ export async function explaining<T>(target: Target, run: () => Promise<T>): Prom
   }
 }
 
-/**
- * Returns the problem and the remedy, without the password. Returns undefined if settings and privileges are not the
- * cause.
- */
+/** Never contains the password. Undefined if settings and privileges are not the cause. */
 export function explainDatabase(error: unknown, target: Target): string | undefined {
   // The host has several addresses, and connecting to each of them failed.
   if (error instanceof AggregateError) return explainDatabase(error.errors[0], target);
@@ -48,7 +40,10 @@ export function explainDatabase(error: unknown, target: Target): string | undefi
       `${setting} has no password, and ${server} requires one; write it as ` +
       `postgres://${user}:<password>@${host}:${port}/${database}`
     );
-  if (/^unsupported startup parameter/.test(message)) return explainPooler(target);
+  if (/^unsupported startup parameter/.test(message))
+    return target.role === undefined
+      ? `${setting} points at a pooler, which migrate cannot use; set it to PostgreSQL itself`
+      : `${setting} points at a pooler; set DATABASE_POOLER=on`;
   if (code === '28P01') return `${server} refuses the user or the password; check both in ${setting}`;
   if (/pg_hba\.conf/.test(message))
     return (
@@ -67,13 +62,6 @@ export function explainDatabase(error: unknown, target: Target): string | undefi
     return `a table is locked by another session (${message}); nothing was changed, run it again`;
   if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';
   return explainAway(error, target, server, host);
-}
-
-/** Explains PgBouncer's error about an unsupported startup parameter. */
-function explainPooler({ setting, role }: Target): string {
-  return role === undefined
-    ? `${setting} points at a pooler, which migrate cannot use; set it to PostgreSQL itself`
-    : `${setting} points at a pooler; set DATABASE_POOLER=on`;
 }
 
 function explainRights(message: string, target: Target): string {
@@ -106,10 +94,7 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
 
 const workerAway = /connection refused|timeout|timed out|could not translate|no route to host|unreachable/i;
 
-/**
- * Returns the remedy for a login that lacks the role. Most likely the wrong login was used. Suggesting a grant could
- * give privileges to a login that should not have them.
- */
+/** Most likely the wrong login was used. A grant could give privileges to a login that should not have them. */
 export function otherLogin({ url, setting, role = 'intake_admin' }: Target): string {
   const { user = '' } = new pg.Client({ connectionString: url });
   return (

@@ -2,7 +2,6 @@ import { readDatabaseConfig } from '../../config.ts';
 import { createPool, type Pool } from '../../postgres/pool.ts';
 import { explaining } from './explain-database.ts';
 
-/** Runs a command with a pool, and closes the pool when the command ends. */
 export async function withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T> {
   const config = readDatabaseConfig();
   const pool = createPool(config, () => {});

@@ -28,7 +28,6 @@ import { operator } from '../arguments/operator.ts';
 import { withPool } from '../database/with-pool.ts';
 import { flagOf, keptText } from '../organisations.ts';
 
-/** Reopens a restored database after replaying the revocations that were made since the restore point. */
 export async function run(args: string[]): Promise<void> {
   const { audit: file, erasures, removed, 'revoke-all-keys': all, ...flags } = readFlags(args);
   const withoutErasures = flags['without-erasures'];
@@ -111,7 +110,7 @@ function readFlags(args: string[]) {
   return values;
 }
 
-/** Lists current limits and retention settings, because without the audit log nobody knows which changes were lost. */
+/** All current settings are listed, because without the audit log nobody knows which changes were lost. */
 async function printLimited(pool: Pool): Promise<void> {
   console.log(
     'Limits that were set after the restored time are lost. These organisations have their own limits:',
@@ -144,9 +143,8 @@ function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>):
 interface Ledger {
   readonly file: string;
   readonly ledger: readonly LedgerEntry[];
-  /** The entries of the old database's audit log. */
+  /** Of the old database's audit log. */
   readonly entries: readonly AuditEntry[];
-  /** The slugs of organisations that the operator says were removed. */
   readonly removed: readonly string[];
 }
 

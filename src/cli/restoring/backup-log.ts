@@ -11,7 +11,6 @@ import { withPool } from '../database/with-pool.ts';
 const auditFile = 'audit.ndjson';
 const ledgerFile = 'erasures.ndjson';
 
-/** Writes the audit log and the ledger of erased people, which a restore needs, to a folder. Replaces each file atomically. */
 export async function run(args: string[]): Promise<void> {
   const { to } = parseArgs({ args, options: { to: { type: 'string' } } }).values;
   if (to === undefined)
@@ -73,12 +72,8 @@ async function writeWhole(target: string, parts: AsyncIterable<string>): Promise
     return lines;
   } catch (error) {
     await rm(written, { force: true });
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (
-      code !== undefined &&
-      /^E[A-Z]+$/.test(code) &&
-      (error as NodeJS.ErrnoException).syscall !== undefined
-    )
+    const { code = '', syscall, message } = error as NodeJS.ErrnoException;
+    if (/^E[A-Z]+$/.test(code) && syscall !== undefined)
       throw commandError(`${target} cannot be written: ${message}`);
     throw error;
   }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ActivityCounts } from '../../activity/activity-counts.ts';
 import { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import { FailedKeys } from '../../admission/failed-keys.ts';
@@ -8,6 +9,7 @@ import { ChangeWatch } from '../../changes/change-watch.ts';
 import type { Config } from '../../config.ts';
 import type { Parts } from '../../http/operation/operation.ts';
 import type { StallingPart } from '../../http/routes/health.ts';
+import type { Certificate } from '../../http/server/certificate.ts';
 import { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
@@ -16,7 +18,8 @@ import { LakeReader } from '../../lake/lake-reader.ts';
 import { LakePlace } from '../../lake/store/lake-place.ts';
 import { openStore } from '../../lake/store/lake-store.ts';
 import { limits } from '../../limits.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
+import type { Maintenance } from '../../maintenance/maintenance.ts';
+import type { Metrics, Sources } from '../../metrics/metrics.ts';
 import { Detours } from '../../postgres/cluster/node-detours.ts';
 import { NodePools } from '../../postgres/cluster/node-pools.ts';
 import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
@@ -24,9 +27,8 @@ import { Readiness } from '../../postgres/health/readiness.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
 import { FileDescriptors, ServerState } from '../../postgres/health/server-state.ts';
 import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
-import { createPool, type OwnPool } from '../../postgres/pool.ts';
+import { createPool, type OwnPool, type StatementEvents } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
-import type { StatementEvents } from '../../postgres/timed-statements.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
 import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';
@@ -42,9 +44,7 @@ const turnsOfLongReads = {
   waitMs: limits.connectionWaitMs,
 };
 
-/**
- * Creates a process's pools and caches. Interactions and keys have their own pools, so that uploads cannot starve them.
- */
+/** Interactions and keys have their own pools, so that uploads cannot starve them. */
 export function createParts(
   config: Config,
   pool: OwnPool,
@@ -155,14 +155,12 @@ function createLake({ lakeUrl }: Config, pool: OwnPool) {
   return { lake: new LakeReader(store, place), place };
 }
 
-/** Returns the configuration for the same database on a worker. */
 function at(node: string, config: Config): Config {
   const url = new URL(config.databaseUrl);
   url.host = node;
   return { ...config, databaseUrl: url.href };
 }
 
-/** Returns the callbacks through which a pool reports its statements, or undefined if metrics and traces are off. */
 export function statementEvents(
   metrics: Metrics | undefined,
   traces: Traces | undefined,
@@ -171,5 +169,36 @@ export function statementEvents(
   return {
     ended: metrics && ((name, durationMs) => metrics.statement(name, durationMs)),
     begin: traces && ((name) => traces.beginStatement(name)),
+  };
+}
+
+export function sourcesOf(
+  parts: ReturnType<typeof createParts>,
+  maintenance: Maintenance,
+  certificate: Certificate | undefined,
+  shared: SharedCounts | undefined,
+): Sources {
+  let wasReady = false;
+  return {
+    // PostgreSQL may take longer to answer than a scrape should take. In that case, the previous result is reported.
+    async isReady() {
+      const asked = parts.readiness.isReady().then((isReady) => {
+        wasReady = isReady;
+      });
+      await Promise.race([asked, sleep(limits.metricsReadyMs, undefined, { ref: false })]);
+      return wasReady;
+    },
+    clockAheadMs: () => parts.server.aheadMs,
+    isRedisUp: () => shared && shared.client.status === 'ready',
+    pools: parts.pools,
+    waitingForConnection: () => parts.pool.waitingCount,
+    interactionsWaiting: () => parts.writer.waiting,
+    changeStreams: () => parts.changeWatch.streams,
+    stalledMs: () => parts.readiness.stalledMs,
+    bytesInFlight: () => parts.bytesInFlight.bytes,
+    bytesInFlightMax: parts.config.bytesInFlightMax,
+    keys: () => parts.keys.state,
+    isLeader: () => maintenance.isLeader,
+    certificateExpires: () => certificate?.expires,
   };
 }

@@ -5,7 +5,7 @@ import { createPool } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 import { explaining } from '../database/explain-database.ts';
 
-/** Checks that the place is this database's, which a process without a database does before it first writes. */
+/** A process without a database checks the place before it first writes. */
 export async function openPlace(
   place: LakePlace,
   store: LakeStore,
@@ -21,7 +21,7 @@ export async function openPlace(
   await open().catch(explain(lakeUrl));
 }
 
-/** Refuses to serve a lake that is not this database's. Returns a warning if it cannot be checked yet. */
+/** Returns a warning if the place cannot be checked yet. */
 export async function checkPlace(place: LakePlace | undefined): Promise<string[]> {
   try {
     await place?.check();
@@ -32,7 +32,6 @@ export async function checkPlace(place: LakePlace | undefined): Promise<string[]
   }
 }
 
-/** Returns a function that throws the error as a command's. */
 function explain(lakeUrl: string): (error: Error) => never {
   return (error) => {
     const isWrong = error instanceof WrongPlace;
@@ -42,7 +41,6 @@ function explain(lakeUrl: string): (error: Error) => never {
   };
 }
 
-/** Makes the place at LAKE_URL this database's own. */
 export async function takeOver(config: Config, confirmed: string): Promise<void> {
   const { databaseUrl: url, lakeUrl } = config;
   if (lakeUrl === null) throw missingLakeUrl();

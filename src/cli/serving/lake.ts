@@ -23,7 +23,6 @@ import { checkDatabase } from '../database/check-database.ts';
 import { explaining } from '../database/explain-database.ts';
 import { missingLakeUrl, openPlace, takeOver } from './lake-place.ts';
 
-/** Runs the `lake` command, which writes organisations' lakes until it is stopped. */
 export async function run(args: string[]): Promise<void> {
   const confirmed = placeNamed(args);
   if (confirmed === undefined) refuseArguments('lake', args);
@@ -51,11 +50,7 @@ function placeNamed(args: string[]): string | undefined {
   return parseArgs({ args, options: { 'take-over': { type: 'string' } } }).values['take-over'];
 }
 
-export interface Lake {
-  stop(): Promise<void>;
-}
-
-export async function startLake(config: Config, log: FastifyBaseLogger): Promise<Lake> {
+export async function startLake(config: Config, log: FastifyBaseLogger): Promise<{ stop(): Promise<void> }> {
   const { databaseUrl: url, lakeUrl } = config;
   if (lakeUrl === null) throw missingLakeUrl();
   const metrics =
@@ -69,6 +64,9 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     threads: lakeLimits.parquetThreads,
   });
   const ends = [() => parquet.close(), () => slotPool.end(), () => pool.end()];
+  const stop = async () => {
+    for (const end of ends) await end();
+  };
   try {
     await parquet.run(['select 1']).catch(({ message }: Error) => {
       throw commandError(
@@ -115,18 +113,14 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     keeper.start();
     ends.unshift(() => keeper.stop());
     log.info({ version: version(), lake_url: lakeUrl }, 'Writing lakes');
+    return { stop };
   } catch (error) {
-    for (const end of ends) await end();
+    await stop();
     throw error;
   }
-  return {
-    async stop() {
-      for (const end of ends) await end();
-    },
-  };
 }
 
-/** Creates a log that shows only the first of several consecutive failures of the same work, and the recovery. */
+/** Logs only the first of several consecutive failures of the same work, and the recovery. */
 function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
   const failing = new Set<string>();
   return {
@@ -151,10 +145,9 @@ function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
   };
 }
 
-/** The folders that this process uses. */
 const folders = new Set<string>();
 
-/** Creates a folder for spooled rows. Removes folders left by killed processes, because they contain personal data. */
+/** Removes folders left by killed processes, because they contain personal data. */
 function ownFolder(): string {
   for (const name of readdirSync(tmpdir())) {
     const pid = Number(/^intake-lake-of-(\d+)-\w{6}$/.exec(name)?.[1]);

@@ -3,7 +3,6 @@
 import type { ColumnType, Scalar } from '../../registry/fields.ts';
 import { numericBytesMax, writeNumeric } from './binary-numeric.ts';
 
-/** The element types, which are the types of record columns and of counts. */
 export type ArrayType = ColumnType | 'int4';
 
 const oids: Record<ArrayType, number> = {
@@ -18,17 +17,15 @@ const oids: Record<ArrayType, number> = {
   jsonb: 3802,
 };
 export const arrayHeaderBytes = 20;
-/** The size of a UUID in an array: a length of four bytes, and sixteen bytes for the UUID itself. */
+/** A length of four bytes, and sixteen bytes for the UUID itself. */
 export const uuidArrayStride = 20;
-/** Written in place of a value's length if the value is null. */
 const nullLength = -1;
 const bytesAtFirst = 4_096;
 /** Enough for almost any value together with its length. */
 const bytesOfMost = 24;
-/** The largest buffer that a writer keeps for its next array. Larger buffers are freed. */
+/** Larger buffers are freed instead of being kept for the next array. */
 const bytesKeptMax = 1_048_576;
 
-/** Marks a character that is not a hexadecimal digit. */
 const noDigit = 0x1_0000;
 
 /**
@@ -55,9 +52,8 @@ function fourDigits(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Writes an array in PostgreSQL's binary format, value by value. `pg` sends a Buffer as a binary parameter. If a batch's
- * arrays are sent as text, PostgreSQL takes 20 microseconds per row and spends 11 to 12 of them on parsing. Parsing
- * binary arrays takes only 2.7 microseconds per row.
+ * `pg` sends a Buffer as a binary parameter. If a batch's arrays are sent as text, PostgreSQL takes 20 microseconds per
+ * row and spends 11 to 12 of them on parsing. Parsing binary arrays takes only 2.7.
  */
 export class ArrayWriter {
   readonly #type: ArrayType;
@@ -91,9 +87,7 @@ export class ArrayWriter {
     this.#endAt(this.#write(value, this.#end + 4));
   }
 
-  /**
-   * Appends a UUID that is given as 36 characters with hyphens. Returns false and writes nothing if they are not a UUID.
-   */
+  /** Takes 36 characters with hyphens. Returns false and writes nothing if they are not a UUID. */
   appendUuid(bytes: Uint8Array, from: number): boolean {
     if (
       bytes[from + 8] !== hyphen ||
@@ -116,7 +110,7 @@ export class ArrayWriter {
     return true;
   }
 
-  /** Appends a UUID that is given as four 32-bit words. */
+  /** Appends a UUID as four 32-bit words. */
   appendWords(a: number, b: number, c: number, d: number): void {
     this.#makeRoom(uuidArrayStride);
     const view = this.#view;
@@ -139,7 +133,7 @@ export class ArrayWriter {
     this.#endAt(start + end - from);
   }
 
-  /** Removes the last value. Can be called only once per value. */
+  /** Can be called only once per value. */
   takeBack(): void {
     if (this.#view.getInt32(this.#start) === nullLength) this.#nulls--;
     this.#end = this.#start;
@@ -158,7 +152,7 @@ export class ArrayWriter {
     return this.#count;
   }
 
-  /** The bytes written so far, which the offset in `lastUuid` refers to. Valid until the next value is written. */
+  /** The offset in `lastUuid` refers to this view, which is valid until the next value is written. */
   get view(): DataView {
     return this.#view;
   }
@@ -168,7 +162,7 @@ export class ArrayWriter {
     return this.#end - this.#start === uuidArrayStride ? this.#end - 16 : -1;
   }
 
-  /** Returns whether the last value, which must be text, equals the given text. */
+  /** The last value must be text. */
   isLast(text: Uint8Array): boolean {
     const start = this.#start + 4;
     if (this.#end - start !== text.length) return false;
@@ -176,7 +170,7 @@ export class ArrayWriter {
     return true;
   }
 
-  /** Returns the array written so far. It is valid until the next value is written. */
+  /** Valid until the next value is written. */
   finish(): Buffer {
     // The header consists of the number of dimensions, the null flag, the element type, the length, and the lower bound.
     [1, this.#nulls > 0 ? 1 : 0, oids[this.#type], this.#count, 1].forEach((part, index) => {
@@ -204,7 +198,7 @@ export class ArrayWriter {
     this.#view = viewOf(resized);
   }
 
-  /** Writes a value and returns its end offset. */
+  /** Returns the end offset. */
   #write(value: Scalar, at: number): number {
     const view = this.#view;
     switch (this.#type) {
@@ -234,7 +228,6 @@ export class ArrayWriter {
 
 const hyphen = 0x2d;
 
-/** Returns a DataView of the same memory. */
 export function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, length);
 }
@@ -278,7 +271,6 @@ function writeText(buffer: Buffer, text: string, at: number): number {
   return at + length;
 }
 
-/** Encodes one column as an array. */
 export function binaryArray(type: ArrayType, values: readonly (Scalar | null)[]): Buffer {
   const array = new ArrayWriter(type, arrayHeaderBytes + values.length * bytesOfMost);
   for (const value of values) array.append(value);

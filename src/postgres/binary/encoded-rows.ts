@@ -11,13 +11,13 @@ export interface EncodedRows {
   readonly arrays: readonly Buffer[];
 }
 
-/** Picks rows by their row numbers, which must be in ascending order. */
+/** `picked` must be in ascending order. */
 export function pickRows({ count, arrays }: EncodedRows, picked: readonly number[]): EncodedRows {
   if (picked.length === count) return { count, arrays };
   return { count: picked.length, arrays: arrays.map((array) => pickElements(array, picked)) };
 }
 
-/** Picks array elements by their positions, which must be in ascending order. */
+/** `wanted` must be in ascending order. */
 export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   const view = viewOf(array);
   const picked = Buffer.allocUnsafe(array.length);
@@ -40,14 +40,13 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
 }
 
-/** A range of UUIDs in an array without nulls. It includes `start` and excludes `end`. */
-export interface UuidRange {
+/** In an array without nulls. Includes `start` and excludes `end`. */
+interface UuidRange {
   readonly ids: Buffer;
   readonly start: number;
   readonly end: number;
 }
 
-/** Joins all ids in the ranges into one array. */
 export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; ids: Buffer } {
   const at = (row: number) => arrayHeaderBytes + row * uuidArrayStride;
   const ids = Buffer.concat([
@@ -59,7 +58,7 @@ export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; i
   return { count, ids };
 }
 
-/** Returns the bytes of each UUID as a string, for comparisons. */
+/** As strings, for comparisons. */
 export function uuidBytes({ ids, start, end }: UuidRange): string[] {
   return Array.from({ length: end - start }, (_, index) => {
     const at = arrayHeaderBytes + (start + index) * uuidArrayStride + 4;
@@ -67,7 +66,7 @@ export function uuidBytes({ ids, start, end }: UuidRange): string[] {
   });
 }
 
-/** Concatenates two arrays of the same type. */
+/** Both must have the same type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);
   joined.writeInt32BE(first.readInt32BE(4) | second.readInt32BE(4), 4);
@@ -75,7 +74,6 @@ export function joinArrays(first: Buffer, second: Buffer): Buffer {
   return joined;
 }
 
-/** Returns an array of text with other values in some rows. */
 export function replaceTexts(
   array: Buffer,
   count: number,
@@ -93,7 +91,6 @@ export function replaceTexts(
   return replaced.finish();
 }
 
-/** Returns the latest instant in an array, or undefined if the array contains no instant. Excluded rows are ignored. */
 export function latestInstant(
   array: Buffer,
   count: number,
@@ -121,7 +118,6 @@ function instantAt(view: DataView, at: number): Instant {
   return Number.isSafeInteger(instant) ? instant : view.getBigInt64(at);
 }
 
-/** Returns the UUIDs of an array. Null elements stay null. */
 export function uuidsOf(array: Buffer, count: number): (string | null)[] {
   const ids: (string | null)[] = [];
   let at = arrayHeaderBytes;
@@ -133,12 +129,11 @@ export function uuidsOf(array: Buffer, count: number): (string | null)[] {
   return ids;
 }
 
-/** Returns the UUID in the given row of an array without nulls. */
+/** The array must not contain nulls. */
 export function uuidAt(array: Buffer, row: number): string {
   return uuidFrom(array, arrayHeaderBytes + row * uuidArrayStride + 4);
 }
 
-/** Returns the id of a row, which is in its first column. */
 export function idAt({ arrays }: EncodedRows, row: number): string {
   return uuidAt(arrays[0] as Buffer, row);
 }
@@ -153,8 +148,8 @@ const uuidText = Buffer.alloc(36, '-');
 const digitsAt = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /**
- * Returns the UUID at an offset as a string. It is written to a buffer first, because a string concatenated from slices
- * would be a rope, and flattening it for a set lookup would double the cost.
+ * Written to a buffer first, because a string concatenated from slices would be a rope, and flattening it for a set
+ * lookup would double the cost.
  */
 function uuidFrom(array: Buffer, at: number): string {
   for (let byte = 0; byte < digitsAt.length; byte++) {

@@ -13,7 +13,6 @@ export class UuidSet {
   /** A hash table with linear probing. Each slot contains the position of an id plus one, or 0 if the slot is empty. */
   readonly #slots = new Int16Array(slotCount);
 
-  /** Adds the id whose sixteen bytes start at `at`, unless the set already has it. */
   add(view: DataView, at: number): void {
     const a = view.getInt32(at);
     const b = view.getInt32(at + 4);
@@ -45,7 +44,7 @@ export class UuidSet {
     this.#slots.fill(0);
   }
 
-  /** Returns the array, which is valid until the next id is added. */
+  /** Valid until the next id is added. */
   finish(): Buffer {
     return this.#ids.finish();
   }

@@ -1,6 +1,6 @@
 import { causeOf } from '../loggable-error.ts';
 
-/** Logs when a detour around a worker starts and ends. `worker` is its `host:port`. */
+/** `worker` is `host:port`. */
 export interface DetourLog {
   begun(what: { readonly worker: string; readonly cause: string }): void;
   ended(what: { readonly worker: string }): void;
@@ -11,21 +11,17 @@ export interface DetourLog {
  * a log line nobody would notice the additional cost. Only changes are logged, not every attempt.
  */
 export class Detours {
-  readonly #onTaken: (worker: string) => void;
+  /** Called whenever a connection to the coordinator replaces a connection to a worker. */
+  readonly taken: (worker: string) => void;
   readonly #workers = new Set<string>();
   #log: DetourLog | undefined;
 
-  /** `onTaken` is called whenever a connection to the coordinator replaces a connection to a worker. */
-  constructor(onTaken: (worker: string) => void = () => {}) {
-    this.#onTaken = onTaken;
+  constructor(taken: (worker: string) => void = () => {}) {
+    this.taken = taken;
   }
 
   logTo(log: DetourLog): void {
     this.#log = log;
-  }
-
-  taken(worker: string): void {
-    this.#onTaken(worker);
   }
 
   refused(worker: string, error: unknown): void {
@@ -38,7 +34,6 @@ export class Detours {
     if (this.#workers.delete(worker)) this.#log?.ended({ worker });
   }
 
-  /** Removes a worker that has left the cluster. */
   forget(worker: string): void {
     this.#workers.delete(worker);
   }

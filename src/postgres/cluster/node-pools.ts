@@ -68,8 +68,8 @@ export class NodePools {
   }
 
   /**
-   * Returns whether the database is a cluster. This also works if it is unknown which worker stores which rows, for
-   * example behind a pooler. The result can be cached, because `distribute` runs only while all processes are stopped.
+   * Also works if it is unknown which worker stores which rows, for example behind a pooler. The result can be cached,
+   * because `distribute` runs only while all processes are stopped.
    */
   async isCluster(): Promise<boolean> {
     if (this.#isCluster === undefined) {
@@ -79,7 +79,6 @@ export class NodePools {
     return this.#isCluster;
   }
 
-  /** Returns the worker that stores the organisation's rows, or undefined if it is unknown or there is no cluster. */
   ownerOf(organisationId: string): string | undefined {
     return this.#owners?.of(organisationId);
   }
@@ -136,18 +135,17 @@ export class NodePools {
     }
   }
 
-  /** Closes the workers' pools. The coordinator's pool is closed by its creator. */
+  /** The coordinator's pool is closed by its creator. */
   async close(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((pool) => pool.end()));
   }
 }
 
-/** Returns the number of idle connections that are not about to be given to a waiting request. */
+/** Idle connections that are not about to be given to a waiting request. */
 function spareOf({ idleCount, waitingCount }: OwnPool): number {
   return Math.max(0, idleCount - waitingCount);
 }
 
-/** Closes an idle connection in the pool that has the most idle connections. */
 async function closeIdle(pools: readonly OwnPool[]): Promise<void> {
   const [fullest] = pools.toSorted((a, b) => spareOf(b) - spareOf(a));
   if (!fullest || spareOf(fullest) === 0) return;

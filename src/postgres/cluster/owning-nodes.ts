@@ -2,13 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../limits.ts';
 import type { Pool } from '../pool.ts';
 import { selectCluster } from './extension.ts';
-import { uuidHash } from './uuid-hash.ts';
 
-/** A range of hashes, and the worker that stores the organisations with these hashes. */
 interface Shard {
   readonly min: number;
   readonly max: number;
-  /** The worker as `host:port`. */
+  /** As `host:port`. */
   readonly node: string;
 }
 
@@ -28,19 +26,18 @@ export class OwningNodes {
     this.#table = table;
   }
 
-  /** Returns the worker that stores the organisation's rows, or undefined if it is unknown. */
+  /** Undefined if it is unknown, and without a cluster. */
   of(organisationId: string): string | undefined {
     if (this.#shards.length === 0) return undefined;
     const hash = uuidHash(organisationId);
     return this.#shards.find(({ min, max }) => min <= hash && hash <= max)?.node;
   }
 
-  /** The workers that have at least one shard. */
   get nodes(): ReadonlySet<string> {
     return new Set(this.#shards.map(({ node }) => node));
   }
 
-  /** Starts polling if the database uses Citus. Returns a function that stops polling. */
+  /** Returns a function that stops polling. */
   watch(): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal);
@@ -74,4 +71,49 @@ export class OwningNodes {
     );
     this.#shards = rows;
   }
+}
+
+/**
+ * Computes PostgreSQL's `uuid_hash` of a UUID, as on a little-endian machine. Citus places rows by this hash, so together
+ * with the shards' hash ranges, it shows where an organisation is stored without a query.
+ */
+export function uuidHash(uuid: string): number {
+  const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
+  const start = (0x9e3779b9 + bytes.length + 3_923_095) | 0;
+  const first = mix(
+    (start + bytes.readInt32LE(0)) | 0,
+    (start + bytes.readInt32LE(4)) | 0,
+    (start + bytes.readInt32LE(8)) | 0,
+  );
+  return finish((first.a + bytes.readInt32LE(12)) | 0, first.b, first.c);
+}
+
+function rotate(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}
+
+/** Mixes three words with Bob Jenkins' hash, as in PostgreSQL's common/hashfn.c. */
+function mix(a: number, b: number, c: number): { a: number; b: number; c: number } {
+  for (const [bits1, bits2, bits3] of [
+    [4, 6, 8],
+    [16, 19, 4],
+  ] as const) {
+    a = ((a - c) | 0) ^ rotate(c, bits1);
+    c = (c + b) | 0;
+    b = ((b - a) | 0) ^ rotate(a, bits2);
+    a = (a + c) | 0;
+    c = ((c - b) | 0) ^ rotate(b, bits3);
+    b = (b + a) | 0;
+  }
+  return { a, b, c };
+}
+
+function finish(a: number, b: number, c: number): number {
+  c = ((c ^ b) - rotate(b, 14)) | 0;
+  a = ((a ^ c) - rotate(c, 11)) | 0;
+  b = ((b ^ a) - rotate(a, 25)) | 0;
+  c = ((c ^ b) - rotate(b, 16)) | 0;
+  a = ((a ^ c) - rotate(c, 4)) | 0;
+  b = ((b ^ a) - rotate(a, 14)) | 0;
+  return ((c ^ b) - rotate(b, 24)) | 0;
 }

@@ -14,7 +14,6 @@ const running = `
     union all
     select 'prepared:' || transaction from pg_prepared_xacts where database = current_database()) as t`;
 
-/** Returns the transactions that are running in this database, on all nodes of a cluster. */
 export async function runningTransactions(pool: Pool): Promise<string[]> {
   const { rows: clusters } = await pool.query(selectCluster);
   const text =

@@ -12,18 +12,14 @@ const coordinatorLost = /^postmaster was shut down/;
 /** Matches an error that Citus reports before it commits on any worker, so nothing is stored. */
 const lostBeforeCommit = /^failure on connection marked as essential/;
 
-/** Matches if no connection could be made. Citus uses different messages for a broken connection. */
+/** Citus uses different messages for a broken connection. */
 const notConnected =
   /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
 
-/**
- * Matches the part of a message in which Citus itself writes the login, host and port. The rest of the message may quote
- * anything.
- */
+/** Citus itself writes this part of a message. The rest of the message may quote anything. */
 const workerName =
   /^(?:connection to the remote node \S+@|failure on connection marked as essential: )(\S+:\d+)/;
 
-/** Matches if a statement was planned for a shard that no longer exists. */
 const shardGone = /^could not find valid entry for shard (placement )?\d+/;
 
 /** Returns whether a connection to a worker broke during a transaction, or the coordinator itself is shutting down. */
@@ -41,10 +37,7 @@ export function isWorkerNotConnected({ message }: pg.DatabaseError): boolean {
   return notConnected.test(message);
 }
 
-/**
- * Returns the worker, as `host:port`, that is named in an error from the coordinator. Errors about broken connections do
- * not name one.
- */
+/** As `host:port`. Errors about broken connections do not name a worker. */
 export function workerNamedIn(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
   return workerName.exec(error.message)?.[1];

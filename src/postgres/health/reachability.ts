@@ -2,8 +2,7 @@ import pg from 'pg';
 import { causeOf } from '../loggable-error.ts';
 import { isUnavailable } from '../pool.ts';
 
-/** PostgreSQL's address, and why it is unavailable. */
-export interface Away {
+interface Away {
   readonly host: string;
   readonly port: number;
   readonly cause: string;
@@ -31,9 +30,7 @@ export class Reachability {
     this.#log = log;
   }
 
-  /**
-   * Records a failed attempt. Returns false if PostgreSQL is not the cause, in which case the caller must log the error.
-   */
+  /** Returns false if PostgreSQL is not the cause, in which case the caller must log the error. */
   failed(attempt: string, error: unknown): boolean {
     if (!isUnavailable(error)) return false;
     if (this.#failing.size === 0) {

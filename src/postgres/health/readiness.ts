@@ -34,21 +34,20 @@ const spaceQuestion = `set local work_mem = '64kB'; select count(*) from generat
 
 interface Said {
   readonly schema: SchemaState;
-  /** Whether a lock on a table blocks writes, or null if this was not checked. */
+  /** Null if this was not checked. */
   readonly isBlocked: boolean | null;
 }
 
 /**
- * Checks whether the database is reachable, has a schema that this version supports, and accepts writes. The check has
- * its own connection. In the shared pool it would wait behind uploads, but a busy pool does not mean that the database is
- * unavailable. Clients can request the check without a key, so concurrent requests share one query, and its result is
- * cached for a short time.
+ * The check has its own connection. In the shared pool it would wait behind uploads, but a busy pool does not mean that
+ * the database is unavailable. Clients can request the check without a key, so concurrent requests share one query, and
+ * its result is cached for a short time.
  */
 export class Readiness {
   readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
   readonly #parts: Readonly<Record<string, Stalling>>;
   readonly #requirements: Requirements | undefined;
-  /** The names of this program's migrations, which do not change while it runs. */
+  /** This program's migrations, which do not change while it runs. */
   #expected: readonly string[] | undefined;
   /** A client that is connected and idle. */
   #client: pg.Client | undefined;
@@ -65,12 +64,12 @@ export class Readiness {
     this.#requirements = requirements;
   }
 
-  /** Returns the state of the schema. Rejects within the timeout if the database does not respond. */
+  /** Rejects within the timeout if the database does not respond. */
   async schemaState(): Promise<SchemaState> {
     return (await this.#answer()).schema;
   }
 
-  /** Returns the parts that have stalled, and how long each has been stalled. Rejects if the database does not respond. */
+  /** Rejects if the database does not respond. */
   async stalled(): Promise<{ readonly part: string; readonly ms: number }[]> {
     const { isBlocked } = await this.#answer();
     // Earlier write timeouts do not describe the current state. If no lock blocks writes any more, the next writes will
@@ -81,7 +80,7 @@ export class Readiness {
       .filter(({ ms }) => ms > limits.stalledMs);
   }
 
-  /** Returns whether the process can serve requests. Never rejects. */
+  /** Never rejects. */
   async isReady(): Promise<boolean> {
     try {
       const stalled = await this.stalled();
@@ -97,16 +96,16 @@ export class Readiness {
   /** Returns the server error that causes writes of several organisations, or all pending writes, to fail. */
   async serverFailure(): Promise<unknown> {
     await this.#answer();
-    const watches = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
-    return this.#failing() ?? watches.map(({ cause }) => cause).find((cause) => cause !== undefined);
+    const errors = this.#watches.map(({ failures }) => failures.error);
+    const stalled = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
+    return [...errors, ...stalled.map(({ cause }) => cause)].find((error) => error !== undefined);
   }
 
-  /** Returns what else a process needs to serve and is missing. */
   async unmet(): Promise<RequestError | undefined> {
     return this.#requirements?.unmet();
   }
 
-  /** How long each part has been stalled, including parts that have not reached the limit. */
+  /** Includes parts that have not reached the limit. */
   get stalledMs(): Record<string, number> {
     return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));
   }
@@ -117,10 +116,6 @@ export class Readiness {
 
   #givenUp(): StallWatch[] {
     return this.#watches.filter((watch) => watch.hasGivenUp);
-  }
-
-  #failing(): unknown {
-    return this.#watches.map(({ failures }) => failures.error).find((error) => error !== undefined);
   }
 
   #answer(): Promise<Said> {
@@ -169,7 +164,7 @@ export class Readiness {
     }
   }
 
-  /** Checks for disk space. A small write may succeed where a batch would not, so this probe needs more space. */
+  /** A small write may succeed where a batch would not, so this probe needs more space. */
   async #lookForSpace(client: pg.Client): Promise<void> {
     try {
       await client.query(spaceQuestion);

@@ -2,18 +2,13 @@ import type { RequestError } from '../../errors.ts';
 
 /** Something without which a process must not serve. */
 export interface Requirement {
-  /** Looks at it. Rejects if the database does not answer. */
+  /** Rejects if the database does not answer. */
   look(): Promise<void>;
-  /** Returns what is wrong, as of the last look. */
+  /** As of the last look. */
   unmet(): RequestError | undefined;
 }
 
 const intervalMs = 5_000;
-
-interface RequirementLog {
-  error(text: string): void;
-  info(text: string): void;
-}
 
 /** Looks at a process's requirements every few seconds, whether or not there are requests. */
 export class Requirements {
@@ -24,7 +19,7 @@ export class Requirements {
     this.#all = all;
   }
 
-  /** Returns what is wrong, as of a few seconds ago. Rejects if that is still unknown. */
+  /** As of a few seconds ago. Rejects if it is still unknown. */
   async unmet(): Promise<RequestError | undefined> {
     for (const one of this.#all) {
       if (!this.#looked.has(one)) await this.#look(one);
@@ -34,8 +29,8 @@ export class Requirements {
     return undefined;
   }
 
-  /** Starts looking, and logs once what is wrong and when it is right again. Returns a function that stops it. */
-  watch(log: RequirementLog): () => void {
+  /** Logs once what is wrong and when it is right again. Returns a function that stops watching. */
+  watch(log: { error(text: string): void; info(text: string): void }): () => void {
     const logged = new Map<Requirement, string>();
     const look = async (one: Requirement) => {
       // The poll for changed API keys reports that the database is away.

@@ -11,7 +11,6 @@ export class ServerFailures {
   /** The organisations whose writes failed most recently, with the oldest failure first. */
   readonly #failed = new Map<string, { readonly error: unknown; readonly atMs: number }>();
 
-  /** Records a failed write. `organisations` lists the organisations whose data was written. */
   note(organisations: readonly string[], error: unknown): void {
     const cause = serverErrorOf(error);
     if (cause === undefined) return;
@@ -26,7 +25,7 @@ export class ServerFailures {
     }
   }
 
-  /** Called when the readiness check gets the same error, which shows that the cause is not one organisation's data. */
+  /** The readiness check got the same error, so the cause is not one organisation's data. */
   confirm(error: unknown): void {
     if (this.isSuspected) this.note([...this.#failed.keys(), 'readiness'], error);
   }
@@ -41,7 +40,6 @@ export class ServerFailures {
     return recent.length < limits.failedOrganisationsMin ? undefined : recent.at(-1)?.error;
   }
 
-  /** Whether the writes of at least one organisation have failed. */
   get isSuspected(): boolean {
     return this.#recent().length > 0;
   }

@@ -6,16 +6,13 @@ import type { Requirement } from './requirements.ts';
 /** A process whose clock differs from the database's by more than this stores nothing. */
 export const clockDifferenceMaxMs = 60_000;
 
-/** The settings with which PostgreSQL may lose what it has confirmed. */
-export interface UnsafeSettings {
+interface Row {
+  readonly now_ms: number;
+  readonly is_read_only: boolean;
+  /** The settings with which PostgreSQL may lose what it has confirmed. */
   readonly refused: readonly string[];
   /** Settings that the operator has accepted, because storage below PostgreSQL makes up for them, or data may be lost. */
   readonly accepted: readonly string[];
-}
-
-interface Row extends UnsafeSettings {
-  readonly now_ms: number;
-  readonly is_read_only: boolean;
 }
 
 /**
@@ -44,16 +41,11 @@ const question = `
     array(select setting from judged where not is_accepted) as refused,
     array(select setting from judged where is_accepted) as accepted`;
 
-async function ask(pool: Pick<Pool, 'query'>): Promise<Row> {
+export async function readServerState(pool: Pick<Pool, 'query'>): Promise<Row> {
   const { rows } = await pool.query<Row>({ name: 'state of the server', text: question });
   return rows[0] as Row;
 }
 
-export async function unsafeSettings(pool: Pick<Pool, 'query'>): Promise<UnsafeSettings> {
-  return ask(pool);
-}
-
-/** Returns what is wrong with the settings, and the remedy. */
 export function explainUnsafe(refused: readonly string[]): string {
   const files = refused.filter((setting) => setting !== 'synchronous_commit=off');
   const inFiles =
@@ -92,7 +84,7 @@ export class ServerState implements Requirement {
 
   async look(): Promise<void> {
     const askedMs = performance.now();
-    const row = await ask(this.#pool);
+    const row = await readServerState(this.#pool);
     this.#row = row;
     this.#originMs = row.now_ms - (askedMs + performance.now()) / 2;
   }
@@ -112,7 +104,6 @@ export class ServerState implements Requirement {
     return undefined;
   }
 
-  /** Returns the error of a process whose clock differs too much from the database's. */
   wrongClock(): RequestError | undefined {
     const { aheadMs } = this;
     if (Math.abs(aheadMs) <= clockDifferenceMaxMs) return undefined;
@@ -125,7 +116,7 @@ export class ServerState implements Requirement {
   }
 }
 
-/** Returns a condition that holds if a parameter, which is the time of this process, differs little from the database's. */
+/** An SQL condition. `parameter` is the time of this process. */
 export const isClockRight = (parameter: string) =>
   `abs(extract(epoch from clock_timestamp() - ${parameter}::timestamptz)) * 1000 <= ${clockDifferenceMaxMs}`;
 

@@ -1,7 +1,6 @@
 import { isUnavailable } from '../pool.ts';
 import { ServerFailures, serverErrorOf } from './server-failures.ts';
 
-/** A part that should make progress, and how long it has been stalled. */
 export interface Stalling {
   readonly stalledMs: number;
 }
@@ -18,7 +17,7 @@ export class StallWatch implements Stalling {
 
   readonly failures = new ServerFailures();
 
-  /** Runs a task. `organisations` lists the owners of the written data, unless a single cluster node stores it. */
+  /** `organisations` lists the owners of the written data, unless a single cluster node stores it. */
   async run<T>(organisations: readonly string[], work: () => Promise<T>): Promise<T> {
     if (this.#underWay === 0 && !this.hasGivenUp) this.#movedMs = performance.now();
     this.#underWay++;
@@ -41,12 +40,10 @@ export class StallWatch implements Stalling {
     return this.#underWay > 0 || this.hasGivenUp ? performance.now() - this.#movedMs : 0;
   }
 
-  /** Whether tasks have timed out and none has succeeded since then. */
   get hasGivenUp(): boolean {
     return this.#givenUp !== undefined;
   }
 
-  /** Why tasks timed out, if the database server is the cause. */
   get cause(): unknown {
     return this.hasGivenUp ? serverErrorOf(this.#givenUp) : undefined;
   }
@@ -62,10 +59,7 @@ export class StallWatch implements Stalling {
   }
 }
 
-/**
- * Returns whether a task failed because the server did not process it. False for a statement that failed because of its
- * content.
- */
+/** A statement that failed because of its content does not count. */
 function isGivenUp(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'overloaded' || isUnavailable(error) || isUnavailable(cause);

@@ -12,21 +12,11 @@ import {
 } from './migration-checksums.ts';
 import { migrationsFolder as folder } from './schema-state.ts';
 
-export interface Migrated {
-  /** The names of the migrations that ran. */
-  readonly applied: readonly string[];
-  /** Roles that could not be created. */
-  readonly missingRoles: readonly string[];
-}
-
-/**
- * Brings the schema up to date and then calls `grantRoles`, with a flag that is true if the database is new. Throws
- * `MigrationRefused` before changing anything.
- */
+/** Throws `MigrationRefused` before changing anything. */
 export async function migrate(
   databaseUrl: string,
   grantRoles: (client: Client, isNew: boolean) => Promise<readonly string[]>,
-): Promise<Migrated> {
+): Promise<{ readonly applied: readonly string[]; readonly missingRoles: readonly string[] }> {
   // The only purpose of this option is to detect a pooler, because a pooler would refuse it.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c statement_timeout=0' });
   // Without a listener, a broken idle connection would end the process. The next statement opens a new connection.
@@ -56,10 +46,7 @@ export async function migrate(
   }
 }
 
-/**
- * Throws if this login cannot run the migrations. Only a table's owner may alter it, and creating a schema requires a
- * privilege on the database.
- */
+/** Only a table's owner may alter it, and creating a schema requires a privilege on the database. */
 async function refuseOtherLogin(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{
     login: string;

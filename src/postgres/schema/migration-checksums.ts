@@ -5,18 +5,8 @@ import type { Client, Pool } from '../pool.ts';
 
 export const migrationsTable = 'schema_migrations';
 
-/** Thrown if nothing was migrated. The message states why, and what the operator should do. */
+/** Thrown if nothing was migrated. The message states what the operator should do. */
 export class MigrationRefused extends Error {}
-
-class MigrationChanged extends MigrationRefused {
-  constructor(names: readonly string[]) {
-    const files = names.map((name) => `migrations/${name}.sql`).join(', ');
-    super(
-      `changed since this database ran it: ${files}; nothing was done. Restore the released file; a correction ` +
-        'is a new migration',
-    );
-  }
-}
 
 /** Thrown if the database has run migrations that were replaced before the first release. */
 export class UnreleasedSchema extends MigrationRefused {
@@ -33,10 +23,7 @@ export async function migrationNames(folder: string): Promise<string[]> {
   return files.filter((file) => file.endsWith('.sql')).map((file) => file.slice(0, -4));
 }
 
-/**
- * Returns the SHA-256 checksum of each migration file, by file name. The checksums do not depend on the files' line
- * endings.
- */
+/** The checksums do not depend on the files' line endings. */
 export async function readChecksums(folder: string): Promise<Map<string, string>> {
   const checksums = new Map<string, string>();
   for (const name of await migrationNames(folder)) {
@@ -46,7 +33,6 @@ export async function readChecksums(folder: string): Promise<Map<string, string>
   return checksums;
 }
 
-/** Throws if the database has run a different version of a file, or a file that no longer exists. */
 export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, string>): Promise<void> {
   const { rows: tables } = await pool.query<{ found: boolean }>(
     'select to_regclass($1) is not null as found',
@@ -62,15 +48,18 @@ export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, s
   if (rows.some(({ name }) => !checksums.has(name) && numberOf(name) <= newest)) throw new UnreleasedSchema();
   const changed = rows
     .filter(({ name, sha256 }) => sha256 !== null && checksums.has(name) && checksums.get(name) !== sha256)
-    .map(({ name }) => name);
-  if (changed.length > 0) throw new MigrationChanged(changed);
+    .map(({ name }) => `migrations/${name}.sql`);
+  if (changed.length > 0)
+    throw new MigrationRefused(
+      `changed since this database ran it: ${changed.join(', ')}; nothing was done. Restore the released file; a ` +
+        'correction is a new migration',
+    );
 }
 
 export function numberOf(name: string): number {
   return Number.parseInt(name, 10);
 }
 
-/** Stores the checksums of the migrations that have just run. */
 export async function noteChecksums(client: Client, checksums: ReadonlyMap<string, string>): Promise<void> {
   await client.query(
     `update ${migrationsTable} m set sha256 = f.sha256

@@ -9,15 +9,11 @@ export const migrationsFolder = fileURLToPath(new URL('../../../migrations', imp
  */
 export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
 
-interface Asked {
-  query<R extends object>(text: string, values: unknown[]): Promise<{ rows: R[] }>;
-}
-
-/**
- * Returns the state of the schema. Rejects if the database was restored but this was not confirmed. Runs a single
- * statement, because `/health/ready` calls this function often.
- */
-export async function schemaState(database: Asked, names?: readonly string[]): Promise<SchemaState> {
+/** Rejects after an unconfirmed restore. Runs a single statement, because `/health/ready` calls this often. */
+export async function schemaState(
+  database: { query<R extends object>(text: string, values: unknown[]): Promise<{ rows: R[] }> },
+  names?: readonly string[],
+): Promise<SchemaState> {
   const expected = names ?? (await migrationNames(migrationsFolder));
   try {
     const { rows } = await database.query<{ known: number; all: number; oldest_code: number }>(
@@ -28,16 +24,11 @@ export async function schemaState(database: Asked, names?: readonly string[]): P
     );
     const [row] = rows;
     if (!row || row.known < expected.length) return 'behind';
-    if (row.oldest_code > levelOf(expected)) return 'ahead';
+    if (row.oldest_code > Math.max(...expected.map(numberOf))) return 'ahead';
     return row.all > expected.length ? 'newer' : 'current';
   } catch (error) {
     // These tables and the function do not exist before the first migrations.
     if (['42P01', '42883'].includes(String((error as { code?: unknown }).code))) return 'behind';
     throw error;
   }
-}
-
-/** Returns the code's schema level, which is the number of its newest migration. */
-function levelOf(names: readonly string[]): number {
-  return Math.max(...names.map(numberOf));
 }

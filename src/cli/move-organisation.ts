@@ -1,19 +1,18 @@
 import { parseArgs } from 'node:util';
-import { type MoveConfig, readMoveConfig } from '../../config.ts';
-import { RequestError } from '../../errors.ts';
-import { exportOrganisation, type MovePools, type Report } from '../../moving/export-organisation.ts';
-import { importOrganisation } from '../../moving/import-organisation.ts';
-import { moveLimits } from '../../moving/limits.ts';
-import { type Manifest, MoveRefused } from '../../moving/manifest.ts';
-import { slugProblem } from '../../operator/rules.ts';
-import { createPool } from '../../postgres/pool.ts';
-import { CommitUnconfirmed } from '../../postgres/transactions.ts';
-import { commandError } from '../arguments/help.ts';
-import { operator } from '../arguments/operator.ts';
-import { checkAdminDatabase, checkDatabase } from '../database/check-database.ts';
-import { explainDatabase } from '../database/explain-database.ts';
+import { type MoveConfig, readMoveConfig } from '../config.ts';
+import { RequestError } from '../errors.ts';
+import { exportOrganisation, type MovePools, type Report } from '../moving/export-organisation.ts';
+import { importOrganisation } from '../moving/import-organisation.ts';
+import { moveLimits } from '../moving/limits.ts';
+import { type Manifest, MoveRefused } from '../moving/manifest.ts';
+import { slugProblem } from '../operator/rules.ts';
+import { createPool } from '../postgres/pool.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
+import { commandError } from './arguments/help.ts';
+import { operator } from './arguments/operator.ts';
+import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
+import { explainDatabase } from './database/explain-database.ts';
 
-/** Runs `organisations export`, which writes an organisation's data to a folder. */
 export async function runExport(args: string[]): Promise<void> {
   const { slug, folder } = readArguments(args, 'export', 'to');
   const config = readMoveConfig();
@@ -27,7 +26,6 @@ export async function runExport(args: string[]): Promise<void> {
   );
 }
 
-/** Runs `organisations import`, which loads an exported folder into this service. */
 export async function runImport(args: string[]): Promise<void> {
   const { slug, folder } = readArguments(args, 'import', 'from');
   if (slugProblem(slug) !== undefined) throw commandError(`the slug ${slugProblem(slug)}`);
@@ -69,16 +67,13 @@ function readArguments(
   return { slug, folder };
 }
 
-/** Connects with both logins that a service with an admin API has. Neither login gets additional privileges. */
+/** Uses two logins, like a service with an admin API, so that neither login needs additional privileges. */
 async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Promise<T>): Promise<T> {
   const serving = createPool(config, () => {}, { plansOnce: true });
-  const admin = createPool({ ...config, databaseUrl: config.adminDatabaseUrl }, () => {});
+  const { adminDatabaseUrl: adminUrl } = config;
+  const admin = createPool({ ...config, databaseUrl: adminUrl }, () => {});
   const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_serve' } as const;
-  const adminTarget = {
-    setting: 'ADMIN_DATABASE_URL',
-    url: config.adminDatabaseUrl,
-    role: 'intake_admin',
-  } as const;
+  const adminTarget = { setting: 'ADMIN_DATABASE_URL', url: adminUrl, role: 'intake_admin' } as const;
   try {
     const { away } = await checkDatabase(serving, target, config.databasePooler);
     if (away !== undefined) throw away;
@@ -106,7 +101,6 @@ function sizeOf({ counts }: Manifest): string {
   return `${sum.toLocaleString('en')} records and ${interactions.toLocaleString('en')} interactions`;
 }
 
-/** Prints progress to standard error every few seconds. */
 function reporting(done: string): Report {
   let [lastMs, lastType, lastRows] = [performance.now(), '', 0];
   return (type, rows) => {
