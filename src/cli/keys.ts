@@ -90,17 +90,10 @@ function unknownPermission(given: string): Error {
 }
 
 function show(issued: IssuedKey, json: boolean, sentence: string): void {
-  if (json) {
-    console.log(JSON.stringify(issued));
-    return;
-  }
-  console.log(sentence);
-  console.log(`\n  ${issued.key}\n`);
-  console.log(
-    issued.browser
-      ? 'Put it into the pages. It is shown only once and is not stored.'
-      : 'Keep it safe: it is shown only once and is not stored.',
-  );
+  const advice = issued.browser
+    ? 'Put it into the pages. It is shown only once and is not stored.'
+    : 'Keep it safe: it is shown only once and is not stored.';
+  console.log(json ? JSON.stringify(issued) : `${sentence}\n\n  ${issued.key}\n\n${advice}`);
 }
 
 async function list(args: string[]): Promise<void> {

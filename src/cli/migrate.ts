@@ -2,7 +2,6 @@ import { readDatabaseConfig } from '../config.ts';
 import { noteNew } from '../operator/after-restore.ts';
 import { distributionSteps, isDistributed, lockDistribution } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
-import type { Client } from '../postgres/pool.ts';
 import { migrate } from '../postgres/schema/migrate.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { onCoordinator } from './database/coordinator.ts';
@@ -18,7 +17,12 @@ export async function run(args: string[]): Promise<void> {
       'migrate cannot use a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
     );
   const target = { setting: 'DATABASE_URL', url: databaseUrl } as const;
-  const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grant));
+  const { applied, missingRoles } = await explaining(target, () =>
+    migrate(databaseUrl, async (client, isNew) => {
+      if (isNew) await noteNew(client);
+      return grantRoles(client);
+    }),
+  );
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was already up to date.');
   await distributeNew();
@@ -32,11 +36,6 @@ export async function run(args: string[]): Promise<void> {
         `create role ${role}; and then run migrate again.`,
     );
   }
-}
-
-async function grant(client: Client, isNew: boolean): Promise<string[]> {
-  if (isNew) await noteNew(client);
-  return grantRoles(client);
 }
 
 /** Without this, every statement on a table that a migration has added to a distributed database would fail. */

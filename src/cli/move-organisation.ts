@@ -38,10 +38,7 @@ export async function runImport(args: string[]): Promise<void> {
       { onRows: reporting('imported'), onFile: (file) => console.error(`verifying ${file}`) },
     ),
   );
-  if (wasDone) {
-    console.log(`${folder} was already imported into ${slug}; nothing was done.`);
-    return;
-  }
+  if (wasDone) return console.log(`${folder} was already imported into ${slug}; nothing was done.`);
   console.log(`Imported ${sizeOf(manifest)} into ${slug}.`);
   if (failed > 0)
     throw commandError(

@@ -299,9 +299,9 @@ function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], 
 }
 
 /**
- * Resolves when the last connection has closed. When a listener closes, the kernel resets the connections that the
- * process has not accepted yet, along with any requests on them. Listeners are therefore closed right after a short
- * turn of the event loop, which has just accepted all pending connections.
+ * When a listener closes, the kernel resets the connections that the process has not accepted yet, along with any
+ * requests on them. Listeners are therefore closed right after a short turn of the event loop, which has just accepted
+ * all pending connections.
  */
 async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
   for (const app of servers) app.endConnections();

@@ -31,10 +31,7 @@ async function issue(args: string[]): Promise<void> {
   const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
   const issued = await withPool((pool) => issueToken(pool, operator(), { name, role, expiresAt }));
   if (!issued) throw commandError(`the name ${name} is taken, even after a revocation; choose another`);
-  if (values.json) {
-    console.log(JSON.stringify(issued));
-    return;
-  }
+  if (values.json) return console.log(JSON.stringify(issued));
   const end =
     issued.expires_at === null ? 'never expires (--expires sets an end)' : `expires ${issued.expires_at}`;
   console.log(`Issued the ${role} token ${name}, which ${end}.`);

@@ -85,11 +85,6 @@ export async function isTokenThere(client: Client | Pool, name: string): Promise
   return rows.length > 0;
 }
 
-interface OperatorSession {
-  readonly token: Pick<ListedToken, 'name' | 'role' | 'expires_at'>;
-  readonly expires_at: string;
-}
-
 /** Removes expired sessions, and keeps at most a hundred sessions per admin token. */
 export async function beginOperatorSession(pool: Pool, adminToken: string): Promise<string> {
   const session = makeConsoleToken();
@@ -112,10 +107,7 @@ export async function beginOperatorSession(pool: Pool, adminToken: string): Prom
 }
 
 /** Like `findToken`, queries for every request, so that signing out and revoking take effect immediately. */
-export async function authenticateOperator(
-  pool: Pool,
-  session: string | undefined,
-): Promise<OperatorSession> {
+export async function authenticateOperator(pool: Pool, session: string | undefined) {
   if (session === undefined || !isConsoleToken(session)) throw new RequestError('not_signed_in');
   const { rows } = await pool.query<ListedToken & { session_expires_at: string }>({
     name: 'find operator session',

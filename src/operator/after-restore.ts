@@ -22,35 +22,18 @@ import {
 import { findOrganisation } from './organisations.ts';
 import { keptDaysRange } from './rules.ts';
 
-interface Repeated {
-  readonly revokedKeys: number;
-  readonly suspendedOrganisations: number;
-  readonly deletedOrganisations: number;
-  readonly revokedTokens: number;
-  /** Keys and tokens that were issued after the restore point and cannot be recovered. */
-  readonly lostKeys: readonly string[];
-  readonly lostTokens: readonly string[];
-  readonly lostLimits: LostSettings;
-  readonly retentions: number;
-  readonly lakes: number;
-}
-
 type LostSettings = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Entries that the restored database already has change nothing. Retention matters because a setting that was turned
- * off after the restore point would delete data again. Lakes matter because erasures rewrite the files only while a
- * lake is on.
+ * Retention matters because a setting that was turned off after the restore point would delete data again. Lakes matter
+ * because erasures rewrite the files only while a lake is on.
  */
-export async function repeatActs(
-  pool: Pool,
-  by: Operator,
-  entries: readonly AuditEntry[],
-): Promise<Repeated> {
+export async function repeatActs(pool: Pool, by: Operator, entries: readonly AuditEntry[]) {
   await reserveIds(pool, entries);
   const lostLimits = await settingsLost(pool, entries, 'organisation.limit');
   const lostRetention = await settingsLost(pool, entries, 'organisation.retention');
   let [revokedKeys, revokedTokens] = [0, 0];
+  // These were issued after the restore point and cannot be recovered.
   const lostKeys: string[] = [];
   const lostTokens: string[] = [];
   const suspended = new Map<string, boolean>();
@@ -90,7 +73,6 @@ export async function repeatActs(
       await changeOrganisation(pool, by, slug, change);
   const deletedOrganisations = await markAgain(pool, by, deleted, true);
   const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
-  const lost = { lostKeys, lostTokens, lostLimits };
   return {
     revokedKeys,
     revokedTokens,
@@ -98,14 +80,13 @@ export async function repeatActs(
     deletedOrganisations,
     retentions: lostRetention.size,
     lakes: lakes.size,
-    ...lost,
+    lostKeys,
+    lostTokens,
+    lostLimits,
   };
 }
 
-/**
- * The period in which a deleted organisation can be restored starts again now, even if it had already been removed,
- * because recovering it may be the reason for the restore.
- */
+/** The period for restoring starts again, even after a removal, which may be why the database was restored. */
 async function markAgain(
   pool: Pool,
   by: Operator,
@@ -145,10 +126,7 @@ async function settingsLost(
   return lost;
 }
 
-/**
- * The file may have been edited, so it must not be able to change anything else about an organisation, or to set a
- * retention below one day.
- */
+/** The file may have been edited. It must not change anything else, or set a retention below one day. */
 function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationChange {
   const fields = keptTypes.map((type) => `${type}_kept_days`);
   const isSetting = ([name, days]: [string, unknown]) =>
@@ -235,33 +213,16 @@ async function resetLostState(client: Client): Promise<void> {
   await client.query('update lake_progress set removing_since = now() where removing_since is null');
 }
 
-interface Confirmed {
-  /** The entries of the old database's log, newest first. */
-  readonly entries: readonly AuditEntry[];
-  readonly looksForPeople: boolean;
-  readonly withoutErasures: boolean;
-}
-
-interface FormerPlace {
-  readonly url: string;
-  /** Of the database that the place belongs to. */
-  readonly fingerprint: string;
-}
-
-/** The new identity keeps this database from writing to the lakes of the original, which may still be running. */
-async function leavePlace(client: Client): Promise<FormerPlace | undefined> {
-  const { rows } = await client.query<FormerPlace>(
-    'update lake_place set database_id = gen_random_uuid() returning url, fingerprint',
-  );
-  return rows[0]?.url ? rows[0] : undefined;
-}
-
 /** Keys work again immediately, or once erased people are hidden again. `place` has to be taken over. */
 export async function confirmRestore(
   pool: Pool,
   by: Operator,
-  { entries, looksForPeople, withoutErasures }: Confirmed,
-): Promise<{ readonly imported: number; readonly place: FormerPlace | undefined }> {
+  {
+    entries,
+    looksForPeople,
+    withoutErasures,
+  }: { entries: readonly AuditEntry[]; looksForPeople: boolean; withoutErasures: boolean },
+) {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
       `insert into restores (target) select recovery_target() where recovery_target() is not null
@@ -277,7 +238,12 @@ export async function confirmRestore(
     const imported = await importEntries(client, entries);
     const details = { target: rows[0]?.target ?? null, without_erasures: withoutErasures };
     await audit(client, by, 'restore.confirm', details);
-    return { imported, place: await leavePlace(client) };
+    // The new identity keeps this database from writing to the lakes of the original, which may still be running. The
+    // fingerprint is the original's.
+    const { rows: places } = await client.query<{ url: string; fingerprint: string }>(
+      'update lake_place set database_id = gen_random_uuid() returning url, fingerprint',
+    );
+    return { imported, place: places[0]?.url ? places[0] : undefined };
   });
 }
 

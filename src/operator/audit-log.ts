@@ -22,11 +22,7 @@ export async function audit(
   );
 }
 
-export async function lastEntry(
-  client: Client,
-  organisationId: string,
-  acts: readonly string[],
-): Promise<Pick<AuditEntry, 'at' | 'act' | 'details'> | undefined> {
+export async function lastEntry(client: Client, organisationId: string, acts: readonly string[]) {
   const { rows } = await client.query<Pick<AuditEntry, 'at' | 'act' | 'details'>>(
     `select ${isoTime('at')} as at, act, details from audit_log
      where organisation_id = $1 and act = any ($2::text[]) order by audit_id desc limit 1`,

@@ -156,10 +156,7 @@ export interface ConsoleLink {
   readonly expires_at: string;
 }
 
-/**
- * Stored in place of a key hash, because a link's key has no secret to hash. The database recognises such keys by this
- * value and removes expired ones.
- */
+/** A link's key has no secret to hash. The database recognises and removes expired keys of links by this value. */
 const noKeySha256 = Buffer.alloc(32);
 
 /** The link works once. It has its own key, which nothing else can use, and the session ends when that key expires. */

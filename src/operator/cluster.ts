@@ -1,31 +1,6 @@
 import { limits } from '../limits.ts';
 import { ClusterRefused, type Coordinator, isDistributed, refuseOther } from './distribute.ts';
 
-interface ClusterNode {
-  /** As `host:port`. */
-  readonly node: string;
-  readonly is_coordinator: boolean;
-  readonly is_active: boolean;
-  readonly shards: number;
-  readonly bytes: number;
-}
-
-interface PlacedOrganisation {
-  readonly organisation: string;
-  readonly records: number;
-  readonly shard: string;
-  readonly node: string;
-  /** Of the whole shard, including the data of other organisations. */
-  readonly bytes: number;
-  /** Including this one. */
-  readonly organisations: number;
-}
-
-interface Cluster {
-  readonly nodes: readonly ClusterNode[];
-  readonly largest: readonly PlacedOrganisation[];
-}
-
 export async function refuseUndistributed(coordinator: Coordinator): Promise<void> {
   await refuseOther(coordinator);
   if (!(await isDistributed(coordinator)))
@@ -39,8 +14,12 @@ const places = `
   join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
   where t.logicalrelid = 'tenants'::regclass`;
 
-export async function readCluster(coordinator: Coordinator): Promise<Cluster> {
-  const { rows: nodes } = await coordinator.query<Omit<ClusterNode, 'shards' | 'bytes'>>(
+export async function readCluster(coordinator: Coordinator) {
+  const { rows: nodes } = await coordinator.query<{
+    node: string;
+    is_coordinator: boolean;
+    is_active: boolean;
+  }>(
     `select nodename || ':' || nodeport as node, groupid = 0 as is_coordinator, isactive as is_active
      from pg_dist_node where noderole = 'primary' order by groupid`,
   );
@@ -64,7 +43,7 @@ export async function readCluster(coordinator: Coordinator): Promise<Cluster> {
 async function largestOrganisations(
   coordinator: Coordinator,
   shards: ReadonlyMap<string, { readonly node: string; readonly bytes: string }>,
-): Promise<PlacedOrganisation[]> {
+) {
   const { rows: counted } = await coordinator.query<{ organisation_id: string; records: string }>(
     // The sum includes differences that maintenance has not rolled up yet.
     `select organisation_id, sum(records)::bigint as records
@@ -91,26 +70,15 @@ async function largestOrganisations(
       records: Number(records),
       shard: String(found.shard),
       node: place.node,
+      // These two describe the whole shard, with all organisations that share it.
       bytes: Number(place.bytes),
       organisations: shared.find(({ shard }) => shard === found.shard)?.organisations ?? 1,
     };
   });
 }
 
-interface Move {
-  readonly shard: string;
-  readonly from: string;
-  readonly organisations: number;
-  /** Moves the shard, and all shards colocated with it. */
-  readonly statement: string;
-}
-
 /** Returns undefined if the organisation is already on that node. */
-export async function planMove(
-  coordinator: Coordinator,
-  slug: string,
-  wanted: string,
-): Promise<Move | undefined> {
+export async function planMove(coordinator: Coordinator, slug: string, wanted: string) {
   const { rows: nodes } = await coordinator.query<{ node: string; may: boolean; call: string }>(
     `select nodename || ':' || nodeport as node, isactive and shouldhaveshards as may,
        format('%L, %s', nodename, nodeport) as call
@@ -141,14 +109,13 @@ export async function planMove(
     shard: String(place.shard),
     from: place.node,
     organisations: place.organisations,
+    // This also moves all shards that are colocated with this one.
     statement: `select citus_move_shard_placement(${place.shard}, ${place.call}, ${target.call})`,
   };
 }
 
 /** In bytes. Undefined if no move is running. */
-export async function moveProgress(
-  coordinator: Coordinator,
-): Promise<{ readonly arrived: number; readonly bytes: number; readonly status: string } | undefined> {
+export async function moveProgress(coordinator: Coordinator) {
   const { rows } = await coordinator.query<{ arrived: string; bytes: string; status: string | null }>(
     `select coalesce(sum(target_shard_size), 0) as arrived, coalesce(sum(source_shard_size), 0) as bytes, max(status) as status
      from get_rebalance_progress()`,

@@ -4,10 +4,7 @@ import { selectCluster } from '../postgres/cluster/extension.ts';
 import { schemaState } from '../postgres/schema/schema-state.ts';
 import { expiryFunctions } from '../retention/expire-rows.ts';
 
-/**
- * Distributes the data over the nodes of a Citus cluster by organisation. The `tenants` table comes first. Every other
- * table with an organisation's data is colocated with it, so all of an organisation's data is on one node.
- */
+/** All tables with an organisation's data are colocated with `tenants`, so all of its data is on one node. */
 
 /** Thrown if nothing was distributed or moved. The message states why, and what the operator should do. */
 export class ClusterRefused extends Error {}
@@ -63,9 +60,8 @@ export async function distributionSteps(
 }
 
 /**
- * The functions that erase people, delete expired data and remove organisations run on the node that stores the
- * organisation's rows, so that writes by the owner and by the service are in one transaction. If they ran on the
- * coordinator, each role would write over its own connection, which Citus refuses.
+ * These functions run on the node that stores the organisation's rows, so that writes by the owner and by the service
+ * are in one transaction. On the coordinator, each role would write over its own connection, which Citus refuses.
  */
 async function functionSteps(coordinator: Coordinator): Promise<string[]> {
   const { rows } = await coordinator.query<{ name: string }>(

@@ -67,7 +67,6 @@ async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Pro
   }));
 }
 
-/** Returns undefined if the slug is taken. */
 export async function insertOrganisation(
   client: Client,
   slug: string,

@@ -21,9 +21,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'update (record, people) on access_request_records',
     'update (answer) on receipt_batches',
     ...personalTables.map((table) => `execute on function ${functionName(table)}`),
-    // The service must know which organisations have a report, and which ones are to be removed.
     'select (organisation_id, recommendations_report, deleted_at, removal_started_at) on organisations',
-    // The service must know which organisations have a lake, its progress, and which process writes it.
     'select (lake) on organisations',
     'select, insert, update, delete on lake_progress',
     'select, update on lake_slots',
@@ -32,7 +30,6 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select on removals, log_backups',
     `select (${keptTypes.map((type) => `${type}_kept_days`).join(', ')}) on organisations`,
     'select, update (deleted_below) on retention_progress',
-    // The service must know which organisations have a quota, and how much of it they use.
     'select (records_stored_max, bytes_stored_max) on organisations',
     'select, delete on quota_usage',
     'execute on function note_quota_usage',
@@ -93,8 +90,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * A view with a single number, because the serving role has no privileges on `api_keys`. It skips keys that were issued
- * for only a few days and keys whose successor is in use, because both are expected to expire.
+ * A view, because the serving role has no privileges on `api_keys`. It skips keys that were issued for only a few days
+ * and keys whose successor is in use, because both are expected to expire.
  */
 const keysExpiring = `
   create or replace view keys_expiring as

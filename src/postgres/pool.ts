@@ -18,10 +18,7 @@ export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
 /** A pool that its creator closes. */
 export type OwnPool = pg.Pool;
 
-/**
- * These types (instants, days, decimals, large integers) stay text, because converting them to JavaScript values would
- * distort them.
- */
+/** Converting instants, days, decimals and large integers to JavaScript values would distort them. */
 const keptAsText = new Set<number>([
   pg.types.builtins.TIMESTAMPTZ,
   pg.types.builtins.DATE,
@@ -119,21 +116,17 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
     options: [
       '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off',
       clusterOptions,
-      ...(plansOnce ? [noWholeTables] : []),
+      // For a small table, PostgreSQL would prefer a sequential scan, and the connection would keep that plan after the
+      // table has grown.
+      ...(plansOnce ? ['-c enable_seqscan=off'] : []),
     ].join(' '),
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
   };
 }
 
 /**
- * Turns off sequential scans. A request uses an index to read a few of one organisation's rows. For a small table,
- * PostgreSQL would prefer a sequential scan, and the connection would keep that plan after the table has grown.
- */
-const noWholeTables = '-c enable_seqscan=off';
-
-/**
- * A connection without named prepared statements. Behind a pooler in transaction mode, the next transaction may run in
- * another session, which either does not know the name or has used it for another process's statement.
+ * Behind a pooler in transaction mode, the next transaction may run in another session, which either does not know the
+ * name of a prepared statement or has used it for another process's statement.
  */
 export class UnnamedClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: `query` has nine overloads, and all of them pass through here.
@@ -150,10 +143,9 @@ export class UnnamedClient extends pg.Client {
 }
 
 /**
- * Options for connections through a pooler. PgBouncer refuses startup parameters that it does not track. It tracks each
- * client's time zone and date style and sets them on the session it assigns. Other settings would not stay with the
- * client. The timeouts and `extra_float_digits` are therefore role settings, which `serve` checks. Since PostgreSQL 12,
- * the default of `extra_float_digits` writes doubles exactly. Plans are kept only for named statements.
+ * PgBouncer refuses startup parameters that it does not track. It tracks each client's time zone and date style and
+ * sets them on the session it assigns. The timeouts and `extra_float_digits` are therefore role settings, which `serve`
+ * checks.
  */
 const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
   Client: UnnamedClient,
@@ -254,8 +246,8 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * Returns whether a committing statement failed without a definite response. An error that PostgreSQL reports means that
- * nothing was committed, unless a connection broke, either our own or one between cluster nodes.
+ * An error that PostgreSQL reports means that nothing was committed, unless a connection broke, either our own or one
+ * between cluster nodes.
  */
 export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;

@@ -4,9 +4,8 @@ import type { NodePools } from './cluster/node-pools.ts';
 import { type Client, type Pool, withClient } from './pool.ts';
 
 /**
- * The connections that all organisations share. Organisations take turns, and each may use only a share of the
- * connections, so that others get a connection soon. If a request waits too long, it fails with `overloaded`, which does
- * not mean that the database is unavailable.
+ * Organisations take turns, and each may use only a share of the connections, so that others get a connection soon. A
+ * request that waits too long fails with `overloaded`, which does not mean that the database is unavailable.
  */
 export class SharedPool {
   readonly #pools: NodePools;
@@ -41,10 +40,7 @@ export class SharedPool {
     return this.#poolOf(() => this.#connect(organisationId, undefined));
   }
 
-  /**
-   * Change readers have their own share. If they had to queue behind the organisation's uploads, they would wait for a
-   * whole batch with every page and fall behind.
-   */
+  /** Behind the organisation's uploads, change readers would wait for a whole batch with every page and fall behind. */
   forReaders(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(`readers of ${organisationId}`, undefined, this.#readersMax));
   }

@@ -2,10 +2,9 @@ import pg from 'pg';
 import type { Client } from './pool.ts';
 
 /**
- * Runs a query that returns a UUID and a text per row, and passes each row to the caller as it arrives, without keeping
- * it. `pg` collects all rows of a query that has a timeout, and its cursors do not work with pipelining. Only the type
- * parsers see values one by one. Collected rows would live long enough to be moved to the old generation, whose garbage
- * collections are expensive.
+ * Passes the UUID and the text of each row to the caller as it arrives. Collected rows would live long enough to be
+ * moved to the old generation, whose garbage collections are expensive. `pg` collects all rows of a query that has a
+ * timeout, and its cursors do not work with pipelining. Only the type parsers see values one by one.
  */
 export async function takeRows(
   client: Client,

@@ -3,10 +3,7 @@ import { run as keys } from '../keys.ts';
 import { run as organisations } from '../organisations.ts';
 import { help, refuseArguments, unknownCommand } from './help.ts';
 
-/**
- * Checks that a command refuses invalid input before it queries the database. `test/acceptance/command-line.test.ts` runs
- * the program itself.
- */
+/** Input that is refused without a query. `test/acceptance/command-line.test.ts` runs the program itself. */
 
 async function expectRefused(refused: Promise<void>, help: RegExp) {
   const error = await refused.then(

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { userInfo } from 'node:os';
+import type { ListedToken } from '../../operator/admin-tokens.ts';
 import type { Operator } from '../../operator/audit-log.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import type { Pool } from '../../postgres/pool.ts';
@@ -28,13 +29,10 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
-export function stateOf(one: {
-  readonly revoked_at: string | null;
-  readonly expires_at: string | null;
-}): string {
-  if (one.revoked_at !== null) return `revoked ${one.revoked_at}`;
-  if (one.expires_at === null) return 'active';
-  return `${Date.parse(one.expires_at) < Date.now() ? 'ended' : 'ends'} ${one.expires_at}`;
+export function stateOf({ revoked_at, expires_at }: Pick<ListedToken, 'revoked_at' | 'expires_at'>): string {
+  if (revoked_at !== null) return `revoked ${revoked_at}`;
+  if (expires_at === null) return 'active';
+  return `${Date.parse(expires_at) < Date.now() ? 'ended' : 'ends'} ${expires_at}`;
 }
 
 export function headerOf(columns: readonly string[]): string {

@@ -21,8 +21,7 @@ export async function onCoordinator<T>(
     application_name: `intake-server ${command}`,
     options: '-c statement_timeout=0 -c idle_in_transaction_session_timeout=0',
   });
-  // The running statement already reports a broken connection. Without a listener, the error would also end the
-  // process.
+  // The running statement reports a broken connection. Without a listener, the error would also end the process.
   client.on('error', () => {});
   try {
     return await explaining({ setting: 'DATABASE_URL', url: databaseUrl, command }, async () => {

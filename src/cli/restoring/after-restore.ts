@@ -148,10 +148,7 @@ interface Ledger {
   readonly removed: readonly string[];
 }
 
-/**
- * Refuses a ledger that was written before the restored time, or is another database's: it lacks erasures that this
- * database has. Only organisations that have been removed since may be missing.
- */
+/** A ledger that lacks erasures of this database is older than the restored time, or another database's. */
 async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledger): Promise<void> {
   for (const slug of removed)
     if (!(await findOrganisation(pool, slug)))

@@ -33,10 +33,7 @@ import { Suppressions } from '../../suppression/suppressions.ts';
 import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';
 
-/**
- * Each long page of rejections or changes occupies the event loop for tens of milliseconds, so with ten at a time every other
- * request would wait.
- */
+/** A long page occupies the event loop for tens of milliseconds. With ten at a time, every other request would wait. */
 const turnsOfLongReads = {
   atOnce: 2,
   perOrganisationMax: 1,

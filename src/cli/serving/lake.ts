@@ -145,7 +145,7 @@ function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
   };
 }
 
-const folders = new Set<string>();
+const ownFolders = new Set<string>();
 
 /** Removes folders left by killed processes, because they contain personal data. */
 function ownFolder(): string {
@@ -153,12 +153,12 @@ function ownFolder(): string {
     const pid = Number(/^intake-lake-of-(\d+)-\w{6}$/.exec(name)?.[1]);
     const folder = join(tmpdir(), name);
     // In a container, a restarted process usually has the same PID as the previous one.
-    const isLeft = pid === process.pid ? !folders.has(folder) : pid > 0 && !isRunning(pid);
+    const isLeft = pid === process.pid ? !ownFolders.has(folder) : pid > 0 && !isRunning(pid);
     if (isLeft) removeIfOwn(folder);
   }
   try {
     const folder = mkdtempSync(join(tmpdir(), `intake-lake-of-${process.pid}-`));
-    folders.add(folder);
+    ownFolders.add(folder);
     return folder;
   } catch (error) {
     throw commandError(

@@ -2,10 +2,9 @@
 export const numericBytesMax = 8 + 2 * 5;
 
 /**
- * Writes the shortest decimal form of a double as PostgreSQL's numeric, and returns the end offset. A numeric consists of
- * a sign and groups of four digits, the first of which is multiplied by 10000^weight. Almost all amounts have at most four
- * decimal places and need no conversion to text: below 10^15, no two decimals of that length are the same double, so if
- * such a decimal equals the value, it is its shortest form.
+ * Writes the shortest decimal form of a double: a sign and groups of four digits, the first of which is multiplied by
+ * 10000^weight. Almost all amounts have at most four decimal places and need no conversion to text: below 10^15, no two
+ * decimals of that length are the same double, so if such a decimal equals the value, it is its shortest form.
  */
 export function writeNumeric(view: DataView, value: number, at: number): number {
   const size = Math.abs(value);

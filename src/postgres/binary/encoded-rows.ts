@@ -2,9 +2,8 @@ import type { Instant } from '../../registry/times.ts';
 import { ArrayWriter, arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
 
 /**
- * Rows as statement parameters, with one binary array per column. Records are encoded outside the JavaScript heap as soon
- * as they are checked. Keeping the result of JSON.parse until the batch was stored cost more in garbage collection than
- * all other work on the batch.
+ * Rows as statement parameters, with one binary array per column, outside the JavaScript heap. Keeping the result of
+ * JSON.parse until the batch was stored cost more in garbage collection than all other work on the batch.
  */
 export interface EncodedRows {
   readonly count: number;
@@ -147,10 +146,7 @@ const uuidText = Buffer.alloc(36, '-');
 /** The position of each byte's two digits in the text. */
 const digitsAt = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/**
- * Written to a buffer first, because a string concatenated from slices would be a rope, and flattening it for a set
- * lookup would double the cost.
- */
+/** A string concatenated from slices would be a rope, and flattening it for a set lookup would double the cost. */
 function uuidFrom(array: Buffer, at: number): string {
   for (let byte = 0; byte < digitsAt.length; byte++) {
     const to = digitsAt[byte] as number;

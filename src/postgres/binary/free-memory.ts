@@ -1,7 +1,6 @@
 /**
- * Neither this buffer nor any other buffer that shares the memory can be used again. The garbage collector would free
- * the memory late, because it sees only the small buffer object. The only way to free memory in JavaScript is to
- * transfer it to a buffer of length 0.
+ * No buffer that shares the memory can be used again. The garbage collector would free the memory late, because it sees
+ * only the small buffer object. JavaScript frees memory only if it is transferred to a buffer of length 0.
  */
 export function freeMemory({ buffer }: Uint8Array): void {
   (buffer as ArrayBuffer).transfer(0);

@@ -1,13 +1,9 @@
 import { limits } from '../../limits.ts';
 import { ArrayWriter, arrayHeaderBytes, uuidArrayStride } from './array-writer.ts';
 
-/** A power of two that is at least twice the number of ids. */
 const slotCount = 2 ** Math.ceil(Math.log2(limits.recordsPerBatch * 2));
 
-/**
- * The distinct UUIDs of a batch in their original order, as an array for PostgreSQL. A `Set` would need every id as a
- * string, but bodies are read without creating strings.
- */
+/** Distinct UUIDs in their original order. A `Set` would need strings, but bodies are read without creating strings. */
 export class UuidSet {
   readonly #ids = new ArrayWriter('uuid');
   /** A hash table with linear probing. Each slot contains the position of an id plus one, or 0 if the slot is empty. */

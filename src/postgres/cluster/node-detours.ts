@@ -7,8 +7,8 @@ export interface DetourLog {
 }
 
 /**
- * The workers that this process cannot connect to. The coordinator forwards their requests, so nothing fails, but without
- * a log line nobody would notice the additional cost. Only changes are logged, not every attempt.
+ * The coordinator forwards the requests of workers that this process cannot connect to. Nothing fails, but without a
+ * log line nobody would notice the additional cost.
  */
 export class Detours {
   /** Called whenever a connection to the coordinator replaces a connection to a worker. */

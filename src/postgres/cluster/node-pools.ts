@@ -5,9 +5,8 @@ import { Detours } from './node-detours.ts';
 import type { OwningNodes } from './owning-nodes.ts';
 
 /**
- * A pool for the coordinator and one for each Citus worker. Without Citus, the coordinator is the only server. After a
- * worker has refused a connection, its requests go to the coordinator for a short time, because the coordinator knows
- * whether the worker is down.
+ * After a worker has refused a connection, its requests go to the coordinator for a short time, because the coordinator
+ * knows whether the worker is down. Without Citus, the coordinator is the only server.
  */
 export class NodePools {
   readonly #coordinator: OwnPool;
@@ -21,10 +20,7 @@ export class NodePools {
   /** The number of connections that are about to be opened in place of one that is being closed. */
   #replaced = 0;
 
-  /**
-   * `openMax` limits the number of open connections to all servers together, including idle ones. The caller never uses
-   * more than that at the same time.
-   */
+  /** `openMax` limits the open connections to all servers together. The caller never uses more at the same time. */
   constructor(
     coordinator: OwnPool,
     owners?: OwningNodes,
@@ -67,15 +63,9 @@ export class NodePools {
     return { max: Math.min(this.#openMax, this.max * this.#pools.length) };
   }
 
-  /**
-   * Also works if it is unknown which worker stores which rows, for example behind a pooler. The result can be cached,
-   * because `distribute` runs only while all processes are stopped.
-   */
+  /** Also works behind a pooler. Can be cached, because `distribute` runs only while all processes are stopped. */
   async isCluster(): Promise<boolean> {
-    if (this.#isCluster === undefined) {
-      const { rowCount } = await this.#coordinator.query(selectCluster);
-      this.#isCluster = rowCount === 1;
-    }
+    this.#isCluster ??= (await this.#coordinator.query(selectCluster)).rowCount === 1;
     return this.#isCluster;
   }
 
@@ -99,10 +89,7 @@ export class NodePools {
     return this.#connectTo(this.#coordinator);
   }
 
-  /**
-   * Opens a connection. If the limit is reached, closes an idle connection first, and opens the new one before another
-   * request can take the free slot.
-   */
+  /** At the limit, closes an idle connection and opens the new one before another request can take its slot. */
   async #connectTo(pool: OwnPool): Promise<Client> {
     if (spareOf(pool) === 0 && this.totalCount + this.#replaced >= this.#openMax) {
       this.#replaced++;

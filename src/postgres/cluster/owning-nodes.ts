@@ -11,9 +11,9 @@ interface Shard {
 }
 
 /**
- * Tracks which worker of a Citus cluster stores an organisation's rows, by polling the coordinator. The result is only a
- * hint. Every worker listed here has the metadata and forwards statements to other nodes, so after a shard has moved,
- * statements take a detour but do not fail. The list is empty on plain PostgreSQL.
+ * The owner of an organisation's rows is only a hint. Every worker listed here has the metadata and forwards
+ * statements, so after a shard has moved, statements take a detour but do not fail. The list is empty on plain
+ * PostgreSQL.
  */
 export class OwningNodes {
   readonly #pool: Pool;
@@ -73,10 +73,7 @@ export class OwningNodes {
   }
 }
 
-/**
- * Computes PostgreSQL's `uuid_hash` of a UUID, as on a little-endian machine. Citus places rows by this hash, so together
- * with the shards' hash ranges, it shows where an organisation is stored without a query.
- */
+/** PostgreSQL's `uuid_hash`, as on a little-endian machine. Citus places rows by this hash. */
 export function uuidHash(uuid: string): number {
   const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
   const start = (0x9e3779b9 + bytes.length + 3_923_095) | 0;

@@ -2,8 +2,8 @@ import type { Pool } from '../pool.ts';
 import { selectCluster } from './extension.ts';
 
 /**
- * Selects the running transactions as one space-separated string, because Citus gathers results from several nodes only as
- * text. Excludes autovacuum, which has no user, stores no records and can run for hours.
+ * One string, because Citus gathers results from several nodes only as text. Excludes autovacuum, which has no user,
+ * stores no records and can run for hours.
  */
 const running = `
   select coalesce(string_agg(transaction, ' '), '') as transactions from (

@@ -14,9 +14,8 @@ export interface ReachabilityLog {
 }
 
 /**
- * Tracks whether background work can use PostgreSQL. Only changes are logged, not every attempt. PostgreSQL counts as
- * available again when every kind of attempt that failed has succeeded again, so a read-only standby does not count as
- * available.
+ * PostgreSQL counts as available again when every kind of attempt that failed has succeeded again, so a read-only
+ * standby does not count as available.
  */
 export class Reachability {
   readonly #server: { readonly host: string; readonly port: number };

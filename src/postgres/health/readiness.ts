@@ -26,10 +26,7 @@ const blockedQuestion = `
           case when c.relname ~ 'receipt' then interval '6 days' else interval '0' end, 'YYYY_MM_DD'))
   ) as blocked`;
 
-/**
- * Fails if PostgreSQL has no space for a temporary file of about a megabyte. The series exceeds `work_mem`, so PostgreSQL
- * spills it to disk. Nothing is left behind.
- */
+/** Writes a temporary file of about a megabyte, because the series exceeds `work_mem`. Nothing is left behind. */
 const spaceQuestion = `set local work_mem = '64kB'; select count(*) from generate_series(1, ${limits.probeRows})`;
 
 interface Said {

@@ -16,9 +16,8 @@ interface Row {
 }
 
 /**
- * Sessions keep the settings of their role and database from the time at which they began, so these are read from the
- * catalogue: other sessions may have newer ones. `synchronous_commit` cannot be accepted, because a connection can always
- * turn it on.
+ * Read from the catalogue, because a session keeps the settings of the time at which it began. `synchronous_commit`
+ * cannot be accepted, because a connection can always turn it on.
  */
 const question = `
   with kept as (
@@ -60,10 +59,7 @@ export function explainUnsafe(refused: readonly string[]): string {
   );
 }
 
-/**
- * The clock, the settings and the mode of the database. All processes take the time from the database, as far as data is
- * ordered or deleted by it, and a process whose own clock differs must not store anything.
- */
+/** Data is ordered and deleted by the database's time, so a process whose own clock differs must not store anything. */
 export class ServerState implements Requirement {
   readonly #pool: Pick<Pool, 'query'>;
   #row: Row | undefined;
@@ -74,10 +70,7 @@ export class ServerState implements Requirement {
     this.#pool = pool;
   }
 
-  /**
-   * How far this process's clock is ahead of the database's, negative if it is behind, and 0 if that is still unknown.
-   * The monotonic clock shows a jump at once, without a query.
-   */
+  /** Negative if this process is behind, 0 if unknown. The monotonic clock shows a jump at once, without a query. */
   get aheadMs(): number {
     return this.#row ? Date.now() - this.#originMs - performance.now() : 0;
   }

@@ -4,8 +4,8 @@ import { migrationNames, numberOf } from './migration-checksums.ts';
 export const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
 /**
- * The state of the database's schema compared with this code. `newer` means that unknown migrations have run and this code
- * works with them, as it must during a rolling upgrade. `ahead` means that this code no longer works with them.
+ * `newer`: unknown migrations have run, and this code works with them, as it must during an upgrade. `ahead`: it does
+ * not.
  */
 export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
 
