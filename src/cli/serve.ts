@@ -84,8 +84,7 @@ async function start(
     config.metricsPort > 0 ? new (await import('../metrics/metrics.ts')).Metrics(version()) : undefined;
   let log: FastifyBaseLogger | undefined;
   const traces = config.traces ? await startTraces(config.traces, () => log, onStop) : undefined;
-  // The pool replaces a connection that breaks while idle. If that fails, the next request that needs a connection
-  // reports the error.
+  // The pool replaces idle connections that break. If that fails, the next request that needs one reports the error.
   const pool = createPool(config, () => {}, {
     plansOnce: true,
     statements: statementEvents(metrics, traces),

@@ -79,8 +79,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select (organisation_id, access_request_id, state) on access_requests',
     'select (organisation_id, records, last_upload) on record_counts',
   ],
-  // This includes the tables behind the views, because Citus reads them with the caller's privileges. The views hide no
-  // rows.
+  // Includes the tables behind the views, which Citus reads with the caller's privileges. The views hide no rows.
   intake_read_all: [
     'usage on schema public, analytics_all',
     'select on all tables in schema analytics_all',
@@ -115,8 +114,7 @@ export async function grantRoles(client: Client): Promise<string[]> {
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);
-  // By default, every login may create temporary tables and fill the disk with them. None of our roles needs temporary
-  // tables.
+  // By default, every login may create temporary tables and fill the disk with them. None of our roles needs any.
   await client.query(`do $$ begin
     execute format('revoke temporary on database %I from public', current_database());
   end $$`);

@@ -52,8 +52,7 @@ export async function inTransaction<T>(
     begun.catch(() => {});
     result = await work(client, (statement) => last.push(statement));
     await begun;
-    // COMMIT is not sent along with these statements, because only their responses show whether they wrote the expected
-    // rows.
+    // COMMIT is not sent with these statements, because only their responses show whether they wrote the expected rows.
     if (last.length > 0) await allOf(inOneWrite(client, () => last.map((run) => run(client))));
   } catch (error) {
     await rollBack(client, error);

@@ -56,8 +56,7 @@ export function createParts(
   readonly place: LakePlace | undefined;
 } {
   const keyPool = createKeyPool(config, metrics);
-  // Behind a pooler, the workers' addresses are unknown. The shard map uses the key pool, so that uploads cannot delay
-  // it.
+  // Behind a pooler, the workers' addresses are unknown. With the key pool, uploads cannot delay the shard map.
   const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };

@@ -26,8 +26,7 @@ import { missingLakeUrl, openPlace, takeOver } from './lake-place.ts';
 export async function run(args: string[]): Promise<void> {
   const confirmed = placeNamed(args);
   if (confirmed === undefined) refuseArguments('lake', args);
-  // The image sets HOST to 0.0.0.0, which is refused without encryption. This command serves no API, so it ignores
-  // HOST.
+  // The image sets HOST to 0.0.0.0, which is refused without encryption. This command serves no API and ignores HOST.
   const config = readConfig({ HOST: '127.0.0.1' });
   if (confirmed !== undefined) return takeOver(config, confirmed);
   const log = fastify({ logger: loggerOf(config) }).log;

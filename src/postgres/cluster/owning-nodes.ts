@@ -12,8 +12,7 @@ interface Shard {
 
 /**
  * The owner of an organisation's rows is only a hint. Every worker listed here has the metadata and forwards
- * statements, so after a shard has moved, statements take a detour but do not fail. The list is empty on plain
- * PostgreSQL.
+ * statements, so after a shard has moved, statements take a detour but do not fail. Empty on plain PostgreSQL.
  */
 export class OwningNodes {
   readonly #pool: Pool;

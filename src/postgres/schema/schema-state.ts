@@ -3,10 +3,7 @@ import { migrationNames, numberOf } from './migration-checksums.ts';
 
 export const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
-/**
- * `newer`: unknown migrations have run, and this code works with them, as it must during an upgrade. `ahead`: it does
- * not.
- */
+/** `newer`: this code works with unknown migrations that have run, as during an upgrade. `ahead`: it does not. */
 export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
 
 /** Rejects after an unconfirmed restore. Runs a single statement, because `/health/ready` calls this often. */
