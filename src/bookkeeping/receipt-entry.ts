@@ -2,7 +2,6 @@
 
 import type { Write } from '../postgres/pipelined-insert.ts';
 
-/** The part of a receipt that describes the request as a whole. */
 export interface ReceiptHead {
   readonly organisationId: string;
   readonly requestId: string;
@@ -19,11 +18,11 @@ export interface ReceiptAddition {
   readonly durationMs: number;
   readonly batch: number;
   readonly counts: Readonly<Record<(typeof counted)[number], number>>;
-  /** The response to the batch, as JSON. */
+  /** As JSON. */
   readonly answer: string;
 }
 
-/** A batch's counts. Each of them is a column in the receipt. */
+/** Each is a column in the receipt. */
 export const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
 const text = `
@@ -37,7 +36,6 @@ const text = `
       batches = r.batches || excluded.batches,
       ${counted.map((count) => `${count} = r.${count} + excluded.${count}`).join(', ')}`;
 
-/** Returns the statements that add a batch to its receipt. */
 export function receiptEntry(head: ReceiptHead, added: ReceiptAddition): Write[] {
   const { organisationId, requestId } = head;
   const values = [

@@ -4,33 +4,29 @@ import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';
 
-/** The ids of rows that were created or changed, as a binary array. */
+/** As a binary array. */
 export interface ChangedIds {
   readonly count: number;
   readonly ids: Buffer;
 }
 
-/** The changes in the number of rejections, by kind. */
 export type KindChanges = ReadonlyMap<string, number>;
 
 export const noRejections: KindChanges = new Map();
 
-/** The rows of one type that a transaction stored. */
 export interface Stored {
   readonly type: string;
   readonly changed: ChangedIds;
-  /** The number of new rows. */
   readonly records: number;
-  /** The newest `updated` among the stored records. */
   readonly newestUpdated: string | null;
-  /** Whether a client sent the data. False for an erasure, for example. */
+  /** False for data that no client sent, such as an erasure. */
   readonly isReceived: boolean;
 }
 
-/** Everything that a transaction did for an organisation. No field is optional, so that no writer can forget one. */
+/** No field is optional, so that no writer can forget one. */
 export interface Done {
   readonly organisationId: string;
-  /** Null if no data was received, for example if rejections were discarded. */
+  /** Null if rejections were discarded, for example. */
   readonly stored: Stored | null;
   readonly rejected: KindChanges;
   readonly receipt: { readonly head: ReceiptHead; readonly added: ReceiptAddition } | null;
@@ -39,19 +35,16 @@ export interface Done {
 export interface Work<T> {
   readonly result: T;
   readonly done: readonly Done[];
-  /** Statements to send together with the entries. */
+  /** Sent together with the entries. */
   readonly writes?: readonly Write[];
-  /**
-   * Called when the statements are sent, after the transaction has started. If it returns false, the transaction
-   * restarts.
-   */
+  /** Called when the statements are sent. If it returns false, the transaction restarts. */
   readonly isStillTrue?: () => boolean;
 }
 
 /**
- * Runs `work` in a transaction, and adds entries to the change log, the counts and the receipt before the transaction
- * commits. All data must be stored through this function. If a statement writes an unexpected number of rows, the
- * transaction restarts (see `queryRows`).
+ * Adds entries to the change log, the counts and the receipt before the transaction commits. All data must be stored
+ * through this function. If a statement writes an unexpected number of rows, the transaction restarts (see
+ * `queryRows`).
  */
 export function storeInTransaction<T>(
   pool: { connect(): Promise<Client> },
@@ -74,10 +67,7 @@ export function storeInTransaction<T>(
 const countColumns = ['organisation_id', 'type', 'records', 'newest_updated', 'last_upload'];
 const changeColumns = ['organisation_id', 'change_id', 'type', 'size', 'ids'];
 
-/**
- * Returns the statements that add the entries. Organisations share statements, because a cluster replans every
- * statement.
- */
+/** Organisations share statements, because a cluster replans every statement. */
 function entriesOf(all: readonly Done[]): Write[] {
   const now = new Date();
   const stored = all.flatMap(({ organisationId, stored: one }) => (one ? { organisationId, ...one } : []));
@@ -127,11 +117,10 @@ function kindEntry(organisationId: string, rejected: KindChanges): Write[] {
 }
 
 /**
- * Builds a statement for a single PostgreSQL server. The statement stores new rows of a type together with their change
- * log and count entries. `storing` is a list of `with` queries. The query named `stored` must return the rows' ids as
- * `id`, and the whole statement also returns these ids. Only rows that were stored get entries. If another transaction
- * stored a row first, the row's id is missing from the result, and nothing has to be undone. This does not work in a
- * cluster, which would gather the rows on one node.
+ * Stores new rows of a type together with their change log and count entries. `storing` is a list of `with` queries.
+ * The query named `stored` must return the rows' ids as `id`, and the whole statement also returns these ids. Only rows
+ * that were stored get entries. If another transaction stored a row first, the row's id is missing from the result, and
+ * nothing has to be undone. This does not work in a cluster, which would gather the rows on one node.
  */
 export function storingStatement(
   name: string,

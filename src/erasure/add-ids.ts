@@ -5,7 +5,6 @@ import { queryRow } from '../postgres/transactions.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { type IdHasher, type IdHashes, inSlices } from '../suppression/suppression-key.ts';
 
-/** An id, and the erasure that it belongs to. */
 export interface IdOfErasure {
   readonly id: string;
   readonly erasureId: string;
@@ -13,15 +12,12 @@ export interface IdOfErasure {
 
 type Hashed = IdOfErasure & IdHashes;
 
-/**
- * Hashes ids without blocking other requests for long. Must not be called in a transaction that has locked rows, because
- * it takes 40 microseconds an id.
- */
+/** Must not be called in a transaction that has locked rows, because it takes 40 microseconds an id. */
 export function hashSlowly(hasher: IdHasher, ids: readonly IdOfErasure[]): Promise<Hashed[]> {
   return inSlices(ids, (one) => ({ ...one, ...hasher.hashesOf(one.id) }));
 }
 
-/** Hides the rows that contain these ids, and suppresses the ids from the given version on. */
+/** Hides rows with these ids, and suppresses the ids from the given version on. */
 export async function addIds(
   client: Client,
   organisationId: string,
@@ -40,7 +36,7 @@ export async function addIds(
   await addSuppressions(client, { organisationId, version }, hashed);
 }
 
-/** Starts a new version. This locks out the organisation's other requests until the transaction ends. */
+/** Locks out the organisation's other requests until the transaction ends. */
 export async function nextVersion(client: Client, organisationId: string): Promise<number> {
   const { version } = await queryRow<{ version: number }>(client, {
     name: 'next version of suppressions',

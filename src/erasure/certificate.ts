@@ -2,14 +2,13 @@ import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign
 import { personalTables } from '../people/personal-tables.ts';
 import type { Erasure } from './find-erasures.ts';
 
-/** Proof of an erasure. It states which data was removed, and which data may remain elsewhere. */
+/** Proof of an erasure. */
 export interface Certificate {
   readonly service: 'intake';
   readonly organisation_id: string;
   readonly erasure: Erasure;
-  /** All tables that were searched, whether or not anything was found. */
+  /** Whether or not anything was found. */
   readonly searched: readonly string[];
-  /** Where data may remain, and until when. */
   readonly remains: readonly { readonly where: string; readonly until: string }[];
   readonly issued: string;
 }
@@ -31,8 +30,8 @@ export function certificateOf(
   now: Date,
 ): Certificate {
   const swept = Date.parse(erasure.swept ?? '');
-  // The change log keeps each day for `changesKeptDays`, but for at least two days, and drops it within an hour after
-  // that. Two more days are added: one for the rest of the day on which the entry was written, and one to round up.
+  // The change log keeps each day for at least two days, and drops it within an hour after that. Two more days are
+  // added: one for the rest of the day on which the entry was written, and one to round up.
   const dropped = new Date(swept + (Math.max(changesKeptDays, 2) + 2) * 24 * 3_600_000).toISOString();
   const { lake } = erasure;
   return {
@@ -66,7 +65,7 @@ export function certificateOf(
   };
 }
 
-/** Signs certificates with Ed25519. The signing key is derived from an erasure key, so no additional secret is needed. */
+/** The signing key is derived from an erasure key, so no additional secret is needed. */
 export class CertificateSigner {
   readonly #key: KeyObject;
   readonly keyId: string;
@@ -81,7 +80,7 @@ export class CertificateSigner {
     this.keyId = hash('sha256', this.publicPem, 'base64url').slice(0, 16);
   }
 
-  /** Returns a JWS (RFC 7515) in compact form, which any JWS library can verify. */
+  /** Returns a compact JWS (RFC 7515). */
   sign(certificate: Certificate): string {
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const signed = `${encode({ alg: 'EdDSA', kid: this.keyId })}.${encode(certificate)}`;
@@ -96,12 +95,11 @@ th { min-width: 8rem; font-weight: 600 }
 @media (max-width: 40rem) { th, td { display: block; padding-bottom: 0 } td { padding: 0 0 0.5rem } }
 pre { white-space: pre-wrap; word-break: break-all }`;
 
-/** The content security policy of the page: it uses nothing but its own style. */
+/** The page uses nothing but its own style. */
 export const certificatePagePolicy =
   `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Renders the certificate as a web page. */
 export function certificatePage(certificate: Certificate, jws: string): string {
   const { erasure, searched, remains, issued, organisation_id } = certificate;
   const row = (name: string, value: string) =>

@@ -12,37 +12,36 @@ import type { ErasureMode } from './find-erasures.ts';
 import { erasureLimits } from './limits.ts';
 import type { ErasureRequest } from './request-erasure.ts';
 
-/** What an erasure would change or delete, as the API returns it. */
+/** As the API returns it. */
 export interface CountedErasure {
   readonly dry_run: true;
   readonly mode: ErasureMode;
   readonly people: number;
   readonly known: number;
   readonly unknown_customer_ids: readonly string[];
-  /** Rows by table. `interactions_unlinked` counts other students' interactions that would lose their `user_id`. */
+  /** By table. `interactions_unlinked` counts other students' interactions that would lose their `user_id`. */
   readonly rows: Readonly<Record<string, number>>;
-  /** False if time ran out. Then there are at least as many rows as counted. */
+  /** False if time ran out, with at least as many rows as counted. */
   readonly complete: boolean;
 }
 
-/** A dry run in progress. */
 interface Counting {
   readonly pool: Pool;
   readonly organisationId: string;
-  /** All ids that would be erased, as far as they are known. */
+  /** As far as they are known. */
   readonly ids: Set<string>;
-  /** Customers are collected instead of counted, because some of them are found twice. */
+  /** Collected instead of counted, because some customers are found twice. */
   readonly customers: Set<string>;
   interactions: number;
   unlinked: number;
 }
 
-/** Counts one kind of row until the time is over. Returns whether all rows were counted. */
+/** Returns whether all rows were counted before the time was over. */
 type CountRows = (counting: Counting, endMs: number) => Promise<boolean>;
 
 /**
- * Counts what an erasure would change or delete, without storing anything. Each statement reads a limited number of rows and
- * gives its connection back. Rows of people who are already being erased are not counted.
+ * Stores nothing. Each statement reads a limited number of rows and gives its connection back. Rows of people who are
+ * already being erased are not counted.
  */
 export async function countErasure(
   pool: Pool,
@@ -103,7 +102,7 @@ function slicesOf(ids: Iterable<string>): string[][] {
   );
 }
 
-/** Finds the customers with these ids. Their users are erased too. */
+/** The customers' users are erased too. */
 async function findNamedCustomers(
   { pool, organisationId, ids, customers }: Counting,
   named: readonly string[],
@@ -127,8 +126,8 @@ async function findNamedCustomers(
 const columnOf = (field: string) => `t.${quote(field)}`;
 
 /**
- * Returns a condition, never null, which is true if a field contains one of the ids in `$2`. The subquery makes PostgreSQL
- * look them up in a hash table. With an array, it would compare each row with each id.
+ * A condition, never null, for fields with one of the ids in `$2`. The subquery makes PostgreSQL look them up in a hash
+ * table. With an array, it would compare each row with each id.
  */
 const isErased = (field: string) =>
   `coalesce(${columnOf(field)}::text in (select unnest($2::text[])), false)`;
@@ -136,17 +135,17 @@ const isErased = (field: string) =>
 const isOwn = (type: UploadType) =>
   `${belongs(personalFields(type), isErased, columnOf)} and ${isVisible(type)}`;
 
-/** A condition for rows of others that would lose a value which is still shown. */
+/** Rows of others that would lose a value which is still shown. */
 const isUnlinked = (type: UploadType) => {
   const shown = personalFields(type).alone.map((field) => `${shownValue(type, field)} is not null`);
   return `${mentions(personalFields(type), isErased, columnOf)} and ${isVisible(type)} and (${shown.join(' or ')})`;
 };
 
-/** Counts the customers who have one of the erased users, and adds their ids. Customers have no index by user. */
+/** Adds the ids of customers with an erased user. Customers have no index by user. */
 const countCustomers: CountRows = async ({ pool, organisationId, ids, customers }, endMs) => {
   const wanted = [...ids];
   for (let after: string | null = firstUuid; after !== null; ) {
-    // Very many customers with the same user are probably a mistake in the data. Their ids would not fit into a statement.
+    // Very many such customers are probably a mistake in the data, and their ids would not fit into a statement.
     if (performance.now() > endMs || ids.size > erasureLimits.countedIdsMax) return false;
     const { rows }: { rows: { id: string; is_own: boolean }[] } = await pool.query(
       `with s as materialized (
@@ -167,7 +166,7 @@ const countCustomers: CountRows = async ({ pool, organisationId, ids, customers 
   return true;
 };
 
-/** Counts people's rows in a table in primary key order, because it has no index by person. */
+/** In primary key order, because there is no index by person. */
 async function countTable(
   { pool, organisationId, ids }: Counting,
   { type, name, id, identifying }: PersonalTable,
@@ -192,7 +191,7 @@ async function countTable(
   return { count, isWhole: true };
 }
 
-/** Counts interactions, starting with the newest days. */
+/** Newest days first. */
 const countInteractions: CountRows = async (counting, endMs) => {
   for (let below = lastUuid; ; ) {
     if (performance.now() > endMs) return false;
@@ -219,7 +218,7 @@ function inRange({ firstId, below }: Range): string {
 const interactionFields = personalFields('interactions');
 const interactionColumns = interactionFields.identifying.map(columnOf).join(', ');
 
-/** Counts the interactions of days that have no index yet. */
+/** For days that have no index yet. */
 async function countScanned(counting: Counting, range: Range, endMs: number): Promise<boolean> {
   const wanted = [...counting.ids];
   for (let { below } = range; ; ) {
@@ -242,7 +241,7 @@ async function countScanned(counting: Counting, range: Range, endMs: number): Pr
   }
 }
 
-/** Counts the interactions of past days, by the index of each field that contains people's ids. */
+/** For past days, by the index of each field that contains people's ids. */
 async function countIndexed(counting: Counting, range: Range, endMs: number): Promise<boolean> {
   for (const field of interactionFields.identifying)
     for (const slice of slicesOf(isOfUuids(field) ? [...counting.ids].filter(isUuid) : counting.ids))
@@ -253,9 +252,9 @@ async function countIndexed(counting: Counting, range: Range, endMs: number): Pr
 const isOfUuids = (field: string) => field === 'student_id';
 
 /**
- * Counts the interactions that contain one of these ids in a field. A row is counted only by the first field that contains
- * an erased id. If there are too many rows for a statement, each half of the time range is counted on its own. Reading them
- * in order instead would tempt PostgreSQL into scanning all interactions.
+ * A row is counted only by the first field that contains an erased id. If there are too many rows for a statement, each
+ * half of the time range is counted on its own. Reading them in order instead would tempt PostgreSQL into scanning all
+ * interactions.
  */
 async function countByField(
   counting: Counting,

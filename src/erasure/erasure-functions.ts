@@ -6,22 +6,21 @@ import { personalFields } from '../registry/upload-types.ts';
 import { analyseFunction } from './sweep/analyse-erased.ts';
 
 /**
- * What happens to a row. `delete` and `anonymise` apply to the rows of people who are being erased. `unlink` applies to
- * other people's rows, and removes only the ids that mention the people who are being erased.
+ * `delete` and `anonymise` apply to the rows of people who are being erased. `unlink` applies to other people's rows,
+ * and removes only the ids that mention the people who are being erased.
  */
 export type ErasureAction = 'delete' | 'anonymise' | 'unlink';
 
 /**
- * Creates the functions that erase rows. They run with the owner's permissions, because the serving role may not delete
- * rows, and they change only the rows of people who are being erased. They are generated from the registry whenever the
- * schema is migrated. Processes of the previous release call `erase_<table>` instead, which stays until the next release.
+ * The functions run with the owner's permissions, because the serving role may not delete rows, and change only the
+ * rows of people who are being erased. They are generated from the registry whenever the schema is migrated. Processes
+ * of the previous release call `erase_<table>` instead, which stays until the next release.
  */
 export async function makeErasureFunctions(client: Client): Promise<void> {
   for (const table of personalTables) await client.query(functionOf(table));
   await client.query(analyseFunction);
 }
 
-/** The names of all functions that erase rows. */
 export const erasureFunctions: readonly string[] = [
   ...personalTables.map(functionName),
   'erase_from_report',

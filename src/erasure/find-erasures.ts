@@ -8,33 +8,28 @@ export type ErasureMode = (typeof erasureModes)[number];
 
 export type ErasureState = 'pending' | 'running' | 'swept' | 'done';
 
-/** An SQL condition that is true while rows of an erasure's people may be left in a table. */
+/** True while rows of an erasure's people may be left in a table. */
 export const isUnswept = `state in ('requested', 'sweeping')`;
 
-/** An erasure as the API returns it. */
 export interface Erasure {
   readonly erasure_id: string;
   readonly mode: ErasureMode;
   readonly state: ErasureState;
   readonly requested: string;
   readonly key_id: string;
-  /** The number of ids in the request, and how many of them belonged to stored customers. */
+  /** Ids in the request, and how many of them belonged to stored customers. */
   readonly people: number;
   readonly known: number;
-  /** Rows changed or deleted, by table. */
   readonly rows: Readonly<Record<string, number>>;
   readonly started: string | null;
   readonly swept: string | null;
   readonly done: string | null;
-  /**
-   * Whether the lake's files have been rewritten as well. Null before the sweep is done, and if the organisation has no
-   * lake.
-   */
+  /** Null before the sweep is done, and if the organisation has no lake. */
   readonly lake: 'pending' | 'done' | null;
   readonly lake_done: string | null;
 }
 
-/** The columns of an erasure as the API returns it, except for the time of the request. */
+/** As the API returns them, except for the time of the request. */
 export const erasureColumns = `erasure_id, mode,
   case state when 'requested' then 'pending' when 'sweeping' then 'running' else state end as state, key_id, people, known, rows, ${exactTime('started_at')} as started,
   ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done,
@@ -65,7 +60,6 @@ export interface ErasurePage {
   readonly next_cursor: string | null;
 }
 
-/** Returns a page of erasures, newest first. */
 export async function erasurePage(
   pool: Pool,
   organisationId: string,

@@ -7,8 +7,8 @@ import type { Pool } from '../postgres/pool.ts';
 const entriesWrittenWithin = '1 hour';
 
 /**
- * Marks an erasure as done once the change log has no day left that may contain one of its entries. Must run after the
- * chore that drops old days.
+ * Erasures are done once the change log has no day left that may contain one of their entries. Must run after the chore
+ * that drops old days.
  */
 export async function finishErasures(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ oldest: string | null }>(

@@ -3,10 +3,10 @@ import type { Pool } from '../postgres/pool.ts';
 import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
 /**
- * Allows the people covered by a swept erasure to be stored again, unless another erasure covers them too, and returns how
- * many of their ids were suppressed. Throws while the lake's files may still contain these people, because their rows in
- * the lake are found by the hashes of the suppressed ids. The hashes are kept, so that the erasure can be repeated after a
- * restore. The version stays the same: other processes look up every id that may be suppressed.
+ * Allows the people of a swept erasure to be stored again, unless another erasure covers them too, and returns how many
+ * ids were suppressed. Throws while the lake's files may still contain these people, because their rows in the lake are
+ * found by the hashes of the suppressed ids. The hashes are kept, so that the erasure can be repeated after a restore.
+ * The version stays the same: other processes look up every id that may be suppressed.
  */
 export function liftSuppression(pool: Pool, organisationId: string, erasureId: string): Promise<number> {
   return retryConflicts(() =>

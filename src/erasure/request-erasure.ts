@@ -18,13 +18,13 @@ export interface ErasureRequest {
 
 export interface Requested {
   readonly erasure: Erasure;
-  /** The requested customers that are not stored. Their ids are suppressed anyway. */
+  /** Customers that are not stored. Their ids are suppressed anyway. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Starts an erasure. Once this has committed, these people are invisible: their ids hide their rows from every reader, and
- * the new suppression version makes every writer check for them. Maintenance deletes the rows later.
+ * Once this has committed, these people are invisible: their ids hide their rows from every reader, and the new
+ * suppression version makes every writer check for them. Maintenance deletes the rows later.
  */
 export async function requestErasure(
   pool: Pool,
@@ -45,7 +45,7 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
   const erasureId = randomUUIDv7();
   const { organisationId, keyId, mode, customerIds, userIds } = request;
   return retryConflicts(async () => {
-    // Hashing takes time, so it comes before the transaction that locks out the organisation's other requests.
+    // Hashing takes time, and the transaction locks out the organisation's other requests.
     const expected = await namedCustomers(pool, request);
     const ids = new Set([...customerIds, ...userIds, ...expected.map(({ user_id }) => user_id)]);
     const hashed = await hashSlowly(
@@ -98,7 +98,7 @@ async function namedCustomers(
   return rows;
 }
 
-/** Throws if too many people are already waiting to be erased. Everything that is read has to be compared with them. */
+/** Everything that is read has to be compared with the people who are waiting to be erased. */
 async function refuseTooMany(client: Client, organisationId: string, added: number): Promise<void> {
   const { open } = await queryRow<{ open: number }>(client, {
     name: 'count open ids',

@@ -5,10 +5,6 @@ import { isoOf } from '../registry/times.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { StoredInteraction } from './interaction-rows.ts';
 
-/**
- * An interaction as the API returns it. It has an id, every field of the resource, and the times at which it happened
- * and was received.
- */
 export type InteractionAnswer = StoredInteraction & { readonly event_time: string; readonly created: string };
 
 const fields = Object.keys(interaction);
@@ -16,10 +12,9 @@ const fields = Object.keys(interaction);
 export function interactionAnswer(stored: StoredInteraction): InteractionAnswer {
   const answer: Record<string, string | number | null> = { interaction_id: stored.interaction_id };
   for (const field of fields) answer[field] = stored[field] ?? null;
-  // The column with this name is only used in queries. Computing the value here saves PostgreSQL from formatting it for
-  // each row.
+  // Not the column with this name, because PostgreSQL would have to format it for each row.
   answer.event_time = isoOf(checkedEventTime(stored.event_timestamp as string | number));
-  // The id already contains the time of receipt. A separate column could only contradict it.
+  // A separate column could only contradict the time in the id.
   answer.created = timeOfUuidV7(stored.interaction_id);
   return answer as InteractionAnswer;
 }

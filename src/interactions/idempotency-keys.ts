@@ -15,11 +15,11 @@ export const claimColumns = [
   'claimed_at',
 ];
 
-/** The end of a statement that inserts claims. The statement returns the ids of the interactions whose key was free. */
+/** Returns the ids of the interactions whose key was free. */
 export const unlessClaimed =
   'on conflict (organisation_id, idempotency_key) do nothing returning interaction_id';
 
-/** Returns statements that claim keys for any number of organisations. Each value is a parameter. */
+/** For any number of organisations. Each value is a parameter. */
 export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   const now = new Date();
   const rowOf = ({ organisationId, claim, interactionId }: KeyedInteraction) =>
@@ -28,19 +28,18 @@ export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   return insertsInParts('interaction_idempotency_keys', claimColumns, rows, unlessClaimed);
 }
 
-/** The interaction that has already claimed a key. */
 export interface Holder {
-  /** The key in the form in which it is stored. */
+  /** In the form in which it is stored. */
   readonly key: string;
   readonly interactionId: string;
   readonly sameBody: boolean;
 }
 
 /**
- * Claims an interaction's key, or returns the interaction that holds it. An expired key can be claimed again. A
- * concurrent retry waits on the row until our transaction ends. It then finds the key claimed, or free again if we
- * rolled back. The key is claimed in plain form and replaced in the same transaction if it contains an erased id. Whether
- * it does is asked after it is locked, so a request that knows of an erasure cannot overtake one that does not.
+ * Claims the key, or returns the interaction that holds it. An expired key can be claimed again. A concurrent retry
+ * waits on the row until our transaction ends. It then finds the key claimed, or free again if we rolled back. The key
+ * is claimed in plain form and replaced in the same transaction if it contains an erased id. Whether it does is asked
+ * after it is locked, so a request that knows of an erasure cannot overtake one that does not.
  */
 export async function claimIdempotencyKey(
   client: Client,
@@ -76,13 +75,13 @@ export async function claimIdempotencyKey(
 
 type Held = Pick<KeyedInteraction, 'organisationId' | 'claim'>;
 
-/** Returns the interaction that holds a key, without claiming the key if it is free. */
+/** Does not claim the key if it is free. */
 export function findHolder(client: Client, held: Held): Promise<Holder | undefined> {
   const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return holderAmong(client, held, formsOf(held.claim.key), forgottenBefore);
 }
 
-/** Returns the interaction that holds one of a key's forms. If both are held, the last one given counts. */
+/** If both forms are held, the last one given counts. */
 async function holderAmong(
   client: Client,
   { organisationId, claim }: Held,
@@ -98,7 +97,7 @@ async function holderAmong(
   return rows.toSorted((one, other) => forms.indexOf(other.key) - forms.indexOf(one.key))[0];
 }
 
-/** Changes the body hash of a claimed and locked key, which is possible because nothing is stored under it yet. */
+/** The key is locked, and nothing is stored under it yet. */
 export async function replaceClaim(
   client: Client,
   { organisationId, claim }: KeyedInteraction,
@@ -113,9 +112,8 @@ export async function replaceClaim(
 }
 
 /**
- * Deletes expired keys in transactions of limited size. Each key costs PostgreSQL 8 µs of
- * CPU, including vacuum. Dropping partitions instead would not work: near midnight, two processes whose clocks differ
- * would claim the same key in two partitions.
+ * Each key costs PostgreSQL 8 µs of CPU, including vacuum. Dropping partitions instead would not work: near midnight,
+ * two processes whose clocks differ would claim the same key in two partitions.
  */
 export async function purgeIdempotencyKeys(
   pool: Pool,

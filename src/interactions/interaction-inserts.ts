@@ -22,11 +22,10 @@ import {
 import type { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
-/** One organisation's interactions to write. */
 interface Added {
   readonly organisationId: string;
   readonly interactions: readonly NewInteraction[];
-  /** The suppression version against which the interactions were checked. */
+  /** The version against which the interactions were checked. */
   readonly suppressionsVersion: number;
 }
 
@@ -93,7 +92,7 @@ async function storeInOneExchange(
   }
 }
 
-/** Returns the interactions whose references exist. It queries PostgreSQL only for references that are not cached. */
+/** Queries PostgreSQL only for references that are not cached. */
 async function foundOf(client: Client, all: readonly Added[], known: KnownIds): Promise<Added[]> {
   const found = await Promise.all(
     all.map(async (one) => {
@@ -118,7 +117,7 @@ function isKnown(
 }
 
 /**
- * Returns the organisations in which nobody was erased since their interactions were checked. In a cluster, reading a
+ * Keeps the organisations in which nobody was erased since their interactions were checked. In a cluster, reading a
  * version costs a tenth as much as storing the interactions, so a version that was read shortly before is accepted. The
  * sweep that follows an erasure waits longer than that.
  */
@@ -169,19 +168,14 @@ const storeKeyed = storingStatement(
   arrays + 6,
 );
 
-/**
- * Sets the lock timeout for the statements that follow in the same exchange, in which `set local` would have no effect.
- */
+/** For the statements that follow in the same exchange, in which `set local` would have no effect. */
 const boundWait: Statement = {
   name: 'bound the wait for keys',
   text: `select set_config('lock_timeout', '${limits.claimWaitMs}ms', true)`,
   values: [],
 };
 
-/**
- * Returns the statements that write interactions on a single PostgreSQL server. Each statement returns the ids that it
- * wrote.
- */
+/** For a single PostgreSQL server. Each statement returns the ids that it wrote. */
 function storingStatements(all: readonly Added[]): Statement[] {
   const statements = all.flatMap(({ organisationId, interactions, suppressionsVersion: version }) => {
     const plain = interactions.filter(({ claim }) => !claim);
@@ -213,7 +207,7 @@ function claimsOf(keyed: readonly KeyedInteraction[]): unknown[] {
   return [textOf('key'), textOf('bodySha256'), new Date()];
 }
 
-/** Returns the keys in hashed form. If nobody was ever erased, no key is stored in that form. */
+/** If nobody was ever erased, no key is stored in hashed form. */
 function hashesOf(keyed: readonly KeyedInteraction[], version: number): Buffer {
   return binaryArray(
     'text',
@@ -225,10 +219,7 @@ export function isKeyed(added: NewInteraction): added is KeyedInteraction {
   return added.claim !== undefined;
 }
 
-/**
- * Sorts claims the same way in all processes, so that two processes that claim the same keys cannot deadlock. Empty
- * groups are skipped.
- */
+/** The same order in all processes, so that two that claim the same keys cannot deadlock. Empty groups are skipped. */
 function inOrderOfClaims(all: readonly Added[]): Added[] {
   const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
   return all
@@ -242,7 +233,7 @@ function inOrderOfClaims(all: readonly Added[]): Added[] {
 
 const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 
-/** Claims keys in the transaction that stores the interactions. Returns the interactions that may be stored. */
+/** Returns the interactions that may be stored. */
 async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
   const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
   if (keyed.length === 0) return [...all];
@@ -262,7 +253,7 @@ async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]
   });
 }
 
-/** Returns the keys that are claimed in hashed form. A request that already knew of an erasure may have claimed them. */
+/** A request that already knew of an erasure may have claimed a key in hashed form. */
 async function heldInHashedForm(
   client: Client,
   { organisationId, interactions }: Added,
@@ -278,10 +269,9 @@ async function heldInHashedForm(
 }
 
 /**
- * Writes interactions of several organisations on one node in as few statements as possible, because a cluster replans
- * each statement, with a task for each shard. For four organisations with three interactions each, this takes 1.6 ms of
- * the node's CPU time, compared with 2.8 ms for one statement per organisation and table. An insert that reads arrays
- * takes 1 ms and only pays off for many rows.
+ * As few statements as possible for a node, because a cluster replans each statement, with a task for each shard. For
+ * four organisations with three interactions each, this takes 1.6 ms of the node's CPU time, compared with 2.8 ms for
+ * one statement per organisation and table. An insert that reads arrays takes 1 ms and only pays off for many rows.
  */
 function insertsTogether(all: readonly Added[]): Write[] {
   const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;
@@ -293,7 +283,6 @@ function insertsTogether(all: readonly Added[]): Write[] {
   return [...large, ...writtenOut(small)];
 }
 
-/** Returns the changes and counts to record for these interactions. */
 export function doneOf({ organisationId, interactions }: Omit<Added, 'suppressionsVersion'>): Done {
   const written = interactions.map(({ interactionId }) => interactionId);
   const changed = { count: written.length, ids: binaryArray('uuid', written) };

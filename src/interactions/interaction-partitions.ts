@@ -4,7 +4,6 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-/** Returns the number of days ahead for which partitions exist. */
 export async function daysAhead(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ last: string | null }>(
     'select max(end_id::text) as last from interaction_partitions',
@@ -15,7 +14,7 @@ export async function daysAhead(pool: Pool): Promise<number> {
 
 const dayMs = 24 * 3_600_000;
 
-/** Builds the indexes of past days, newest first, one index per transaction. */
+/** Newest days first, one index per transaction. */
 export function indexPartitions(pool: Pool, round = new Round()): Promise<'more' | 'all'> {
   const build = { text: 'select index_interaction_partition() as is_built' };
   return round.repeat(async () => {
@@ -26,12 +25,10 @@ export function indexPartitions(pool: Pool, round = new Round()): Promise<'more'
 
 /** A range of adjacent partitions that either all have the indexes for past days or all lack them. */
 export interface Span {
-  /** The smallest id that the span can contain. */
   readonly firstId: string;
   readonly isIndexed: boolean;
 }
 
-/** Returns the newest span with ids below the given id, or undefined if no span has such ids. */
 export async function spanBelow(pool: Pick<Pool, 'query'>, below: string): Promise<Span | undefined> {
   const { rows } = await pool.query<{ first_id: string; is_indexed: boolean }>({
     name: 'interaction partitions',

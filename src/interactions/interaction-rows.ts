@@ -14,7 +14,7 @@ const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
 const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
-/** The statement that writes one organisation's rows. */
+/** For one organisation's rows. */
 export const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
@@ -26,7 +26,7 @@ export interface NewInteraction {
   readonly itemType: ItemType;
   readonly itemId: string;
   readonly studentId: string | null;
-  /** The field values, in the registry's order. */
+  /** In the registry's order. */
   readonly row: Row;
   readonly eventTime: Instant;
   readonly claim?: Claim;
@@ -38,12 +38,12 @@ export function userOf(row: Row): string | null {
   return (row[userAt] ?? null) as string | null;
 }
 
-/** Returns the interaction without its user. Its claim still contains the hash of what was sent, so that retries match. */
+/** The claim still contains the hash of what was sent, so that retries match. */
 export function withoutUser<T extends NewInteraction>(added: T): T {
   return { ...added, row: added.row.with(userAt, null) };
 }
 
-/** An interaction's Idempotency-Key, and a hash of the values to store. The hash is in PostgreSQL's bytea format. */
+/** The hash of the values to store is in PostgreSQL's bytea format. */
 export interface Claim {
   readonly key: string;
   readonly bodySha256: string;
@@ -53,20 +53,18 @@ export type KeyedInteraction = Required<NewInteraction>;
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/**
- * Returns the statement that writes one organisation's interactions. Their items and students must be known to exist.
- */
+/** The items and students must be known to exist. */
 export function insertStatement(organisationId: string, arrays: readonly Buffer[]): Statement {
   return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
 }
 
-/** Returns statements that write interactions of several organisations, with each value as a parameter. */
+/** For several organisations, with each value as a parameter. */
 export function writtenOut(added: readonly NewInteraction[]): Write[] {
   const rows = added.map((one) => [one.organisationId, ...valuesOf(one, isoOf(one.eventTime))]);
   return insertsInParts('interactions', ['organisation_id', ...columns], rows);
 }
 
-/** Writes rows that are already encoded as the ids, the fields in the registry's order, and the event time. */
+/** The arrays are the ids, the fields in the registry's order, and the event time. */
 export async function insertEncoded(
   client: Client,
   organisationId: string,
@@ -79,7 +77,7 @@ export async function insertEncoded(
   });
 }
 
-/** Returns one array for the id, one for each field, and one for the event time. */
+/** The id, the fields, and the event time. */
 export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
   const rows = added.map((one) => valuesOf(one, one.eventTime));
   return types.map((type, at) =>
@@ -96,7 +94,6 @@ function valuesOf({ interactionId, row }: NewInteraction, eventTime: Row[number]
   return values;
 }
 
-/** A stored interaction: its id, and every field of the resource by name. */
 export type StoredInteraction = Record<string, string | number | null> & { interaction_id: string };
 
 export function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
@@ -106,7 +103,7 @@ export function storedForm({ interactionId, row }: NewInteraction): StoredIntera
   return stored;
 }
 
-/** The columns of row `t` as they may be shown. */
+/** Row `t` as it may be shown. */
 export const selected = [
   'interaction_id',
   ...fields.map((field) => `${shownValue('interactions', field)} as ${field}`),
@@ -125,7 +122,7 @@ export async function findInteraction(
   return rows[0];
 }
 
-/** Returns the stored interactions among these ids, in no particular order. */
+/** In no particular order. */
 export async function readInteractions(
   client: Client,
   organisationId: string,
@@ -141,7 +138,7 @@ export async function readInteractions(
   return rows;
 }
 
-/** Returns an id as a literal in the statement, because a generic plan would open and lock every partition. */
+/** As a literal, because a generic plan would open and lock every partition. */
 export function uuidLiteral(id: string): string {
   if (!isUuid(id)) throw new Error('the value is not a UUID');
   return `'${id}'`;

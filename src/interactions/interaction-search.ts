@@ -11,15 +11,13 @@ import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
 
 /**
- * The fields that are indexed on past days, most selective first. The search uses the index of the first field that
- * occurs in the filter.
+ * Indexed on past days, most selective first. The search uses the index of the first field that occurs in the filter.
  */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
 export interface InteractionFilter {
-  /** The field values that must match. */
   readonly equal: Readonly<Record<string, Scalar>>;
-  /** The range of event times, which includes `eventFrom` but not `eventTo`. */
+  /** Includes `eventFrom` but not `eventTo`. */
   readonly eventFrom: Instant | undefined;
   readonly eventTo: Instant | undefined;
 }
@@ -27,19 +25,17 @@ export interface InteractionFilter {
 interface Look {
   readonly organisationId: string;
   readonly filter: InteractionFilter;
-  /** The range of ids, which includes `from` but not `below`. */
+  /** Includes `from` but not `below`. */
   readonly below: string;
   readonly from: string;
   readonly isIndexed: boolean;
-  /** Whether the user's UUID may be stored in any spelling. */
   readonly isAnyCase: boolean;
 }
 
 /**
- * Returns a page of an organisation's interactions that match the filter, newest first, and the cursor of the next
- * page. Each query reads a limited number of rows. On past days it uses the most selective field's index, and on the
- * current day the primary key. At the time limit, the page ends with the matches so far, and its cursor points to where
- * the search stopped.
+ * Newest first. Each query reads a limited number of rows. On past days it uses the most selective field's index, and
+ * on the current day the primary key. At the time limit, the page ends with the matches so far, and its cursor points
+ * to where the search stopped.
  */
 export async function listInteractions(
   pool: Pool,
@@ -77,7 +73,7 @@ export async function listInteractions(
   return { rows: found, next: null };
 }
 
-/** Returns whether all UUIDs in `user_id` are stored in lower case. Earlier releases stored them as they were sent. */
+/** Earlier releases stored UUIDs in `user_id` as they were sent. */
 export async function areUserIdsRewritten(
   pool: Pick<Pool, 'query'>,
   organisationId: string,
@@ -95,7 +91,7 @@ function lower(a: string | undefined, b: string | undefined): string | undefined
   return a < b ? a : b;
 }
 
-/** Returns the rows to read and the remaining conditions. Calling a condition adds its value. */
+/** `path` selects the rows to read. Calling one of the other conditions adds its value. */
 function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: Look) {
   const { equal, eventFrom, eventTo } = filter;
   // The index has each user id in the spelling in which it is stored.
@@ -135,7 +131,7 @@ async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInte
   return rows;
 }
 
-/** Returns the last id that one query reads, or undefined if fewer rows are left than a query may read. */
+/** Undefined if fewer rows are left than a query may read. */
 async function endOf(pool: Pool, look: Look): Promise<string | undefined> {
   const { path, values } = partsOf(look);
   const text = `select interaction_id ${path} offset ${limits.interactionRowsPerLookMax - 1} limit 1`;

@@ -10,7 +10,6 @@ import { flushInteractions, isKeyed } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 
-/** One organisation's interactions. */
 interface Group {
   readonly organisationId: string;
   readonly waiting: readonly Waiting[];
@@ -19,12 +18,11 @@ interface Group {
 interface Waiting {
   readonly added: NewInteraction;
   /**
-   * Called with true once the interaction is committed, and with false if a reference is missing, the key was not free,
-   * or the person may have been erased.
+   * True once the interaction is committed, and false if a reference is missing, the key was not free, or the person
+   * may have been erased.
    */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
-  /** The trace context of the interaction's request. */
   readonly caller: Traces['current'];
 }
 
@@ -39,13 +37,12 @@ export class InteractionWriter {
   #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
-  /** The number of interactions that are queued or being written. */
+  /** Queued or being written. */
   #count = 0;
-  /** The number of flushes in progress per node. The key is undefined for the coordinator or the only server. */
+  /** Flushes in progress. The key is undefined for the coordinator or the only server. */
   readonly #writing = new Map<string | undefined, number>();
   #scheduled = false;
 
-  /** Detects that flushes no longer finish. */
   readonly stallWatch = new StallWatch();
   readonly suppressions: Suppressions;
   readonly #onFlush: (rows: number) => void;
@@ -87,7 +84,7 @@ export class InteractionWriter {
     });
   }
 
-  /** Flushes at the end of the event-loop turn, after the requests that have already arrived. */
+  /** At the end of the event-loop turn, after the requests that have already arrived. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -106,9 +103,8 @@ export class InteractionWriter {
   }
 
   /**
-   * Writes the interactions of the organisations that have waited longest for a node, up to the maximum number of rows
-   * per transaction. Each commit goes to one node. If a node is unavailable, only its own interactions therefore fail,
-   * and two-phase commit is not needed.
+   * The organisations that have waited longest come first. Each commit goes to one node. If a node is unavailable, only
+   * its own interactions therefore fail, and two-phase commit is not needed.
    */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
@@ -133,10 +129,7 @@ export class InteractionWriter {
     });
   }
 
-  /**
-   * Writes the groups. The span is linked to all their requests, because the current async context belongs only to the
-   * last request.
-   */
+  /** The span is linked to all requests, because the current async context belongs only to the last one. */
   #flush(node: string | undefined, groups: readonly Group[]): Promise<void> {
     const write = () => this.#writeGroups(node, groups);
     if (!this.#traces) return write();
@@ -159,7 +152,6 @@ export class InteractionWriter {
     }
   }
 
-  /** Stores the interactions and returns the ids that were written. */
   async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     try {
       const all = groups.map(({ organisationId, waiting }) => ({
@@ -173,15 +165,12 @@ export class InteractionWriter {
     }
   }
 
-  /** The ids that are known to exist. `forgetKnown` replaces the set, so ids that are added to the old set are lost. */
+  /** `forgetKnown` replaces the set, so ids that are added to the old set are lost. */
   get known(): KnownIds {
     return this.#known;
   }
 
-  /**
-   * Clears the known ids, which may come from a server that is gone. Called when a connection was lost or another
-   * server answers.
-   */
+  /** The ids may come from a server that is gone. Called when a connection was lost or another server answers. */
   forgetKnown(): void {
     this.#known = new KnownIds();
   }
@@ -191,18 +180,12 @@ export class InteractionWriter {
   }
 }
 
-/**
- * Returns true if the database may be gone, in which case the known ids may be wrong. Returns false if another
- * transaction is claiming a key.
- */
+/** The database may be gone, and the known ids wrong. Not so if another transaction is claiming a key. */
 function isDatabaseFault(error: unknown): boolean {
   return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isLockNotAcquired(error));
 }
 
-/**
- * Returns the groups to retry separately. If there are several organisations, each of them is a group. Otherwise each
- * row is a group. Returns an empty list if there was only one row.
- */
+/** The groups to retry: each organisation, or each row if there is only one. Empty if there was only one row. */
 function partsOf(groups: readonly Group[], error: unknown): Group[] {
   if (groups.length > 1) return [...groups];
   return groups.flatMap(({ organisationId, waiting }) => {

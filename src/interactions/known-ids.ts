@@ -1,7 +1,6 @@
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 
-/** The ids that are known to exist, by organisation and type. */
 type Generation = Map<string, Map<ResourceType, Set<string>>>;
 
 /**
@@ -24,7 +23,7 @@ export class KnownIds {
     );
   }
 
-  /** Adds an id. Call this only after the transaction that found the id has committed. */
+  /** Call this only after the transaction that found the id has committed. */
   add(organisationId: string, type: ResourceType, id: string): void {
     if (this.has(organisationId, type, id) || this.#youngCount >= limits.knownIdsMax) return;
     const types = getOrSet(this.#young, organisationId, () => new Map());

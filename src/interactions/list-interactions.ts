@@ -50,10 +50,7 @@ export async function listPage(pool: Pool, organisationId: string, query: Query)
   return { interactions: rows.map(interactionAnswer), next_cursor: next };
 }
 
-/**
- * Streams all matching interactions page by page, one per line. It holds no connection between pages, however slowly
- * the client reads.
- */
+/** One per line. Holds no connection between pages, however slowly the client reads. */
 export async function* interactionLines(
   pool: Pool,
   organisationId: string,

@@ -5,10 +5,10 @@ import { exists } from '../records/tables.ts';
 import { type SentReference, sentReferencesOf } from '../registry/upload-types.ts';
 import type { KnownIds } from './known-ids.ts';
 
-/** The types that interactions can refer to, which are students and all item types. */
+/** Students and all item types. */
 export const interactionReferences = sentReferencesOf('interactions');
 
-/** The query returns a row only if the organisation exists. */
+/** Returns a row only if the organisation exists. */
 const text = `
   select ${interactionReferences
     .map(
@@ -20,8 +20,8 @@ const text = `
   from tenants o where o.organisation_id = $1`;
 
 /**
- * Finds the ids that do not exist. Takes one array of ids per reference, in the order of `interactionReferences`, and
- * returns one set for each. Cached ids are not looked up, and ids that are found are cached.
+ * Takes one array of ids per reference, in the order of `interactionReferences`, and returns one set for each. Cached
+ * ids are not looked up, and ids that are found are cached.
  */
 export async function missingAmong(
   client: Client | Pool,
@@ -59,7 +59,7 @@ interface Referring {
   readonly studentId: string | null;
 }
 
-/** Returns the ids that interactions refer to, in the same form as a batch's `referenced`. */
+/** In the same form as a batch's `referenced`. */
 export function referencedBy(all: readonly Referring[]): Buffer[] {
   return interactionReferences.map((reference) => {
     const ids = new ArrayWriter('uuid', arrayHeaderBytes + all.length * uuidArrayStride);
@@ -71,7 +71,6 @@ export function referencedBy(all: readonly Referring[]): Buffer[] {
   });
 }
 
-/** Returns whether one of the interaction's references is missing. */
 export function isMissing(one: Referring, missing: readonly ReadonlySet<string>[]): boolean {
   return interactionReferences.some((reference, at) => {
     const id = idOf(reference, one);

@@ -32,22 +32,18 @@ export interface Alone {
   readonly requestId: string;
   /** Read `known` only after checking the suppressions, because the check may clear it. */
   readonly references: { readonly known: KnownIds; readonly suppressions: Suppressions };
-  /**
-   * True for a browser key. A different body with the same Idempotency-Key is then refused even if the first body was
-   * not stored.
-   */
+  /** A different body with the same Idempotency-Key is then refused even if the first body was not stored. */
   readonly isFromBrowser: boolean;
-  /** The error to throw if the interaction would have to be stored now. */
   readonly refusal: RequestError | undefined;
 }
 
 export interface Recorded {
   readonly stored: StoredInteraction;
-  /** Whether the interaction was already stored, by an earlier request or by a replay of that request's rejection. */
+  /** By an earlier request or by a replay of that request's rejection. */
   readonly isRepeated: boolean;
 }
 
-/** The stored interaction, or the reason why it was not stored: a reference is missing, or the person was erased. */
+/** Refused because a reference is missing, or the person was erased. */
 export type Tried = Recorded | { readonly refused: readonly FieldProblem[] };
 
 const notFound = interactionReferences.map(
@@ -55,10 +51,10 @@ const notFound = interactionReferences.map(
 );
 
 /**
- * Records an interaction that the writer could not write because a reference is missing, its key was already claimed,
- * or people were erased. An interaction with a missing reference is kept as a rejection, unless its person was erased.
- * Its key stays claimed, and the rejection gets the id that the interaction would have had. Both a retry and a replay
- * use that id, so the first of them stores the interaction and the other finds it.
+ * Handles interactions that the writer could not write because a reference is missing, the key was already claimed, or
+ * people were erased. An interaction with a missing reference is kept as a rejection, unless its person was erased. Its
+ * key stays claimed, and the rejection gets the id that the interaction would have had. Both a retry and a replay use
+ * that id, so the first of them stores the interaction and the other finds it.
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
   return storeInTransaction(pool, async (client) => {
@@ -69,7 +65,7 @@ export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Pr
   });
 }
 
-/** Returns the fields with erased people's ids, and whether the interaction belongs to one of these people. */
+/** `isTheirs` is true if the interaction belongs to one of these people. */
 async function erasedIn(
   client: Client,
   { organisationId, studentId, row }: NewInteraction,
@@ -87,8 +83,8 @@ async function erasedIn(
 }
 
 /**
- * Refuses an erased person's interaction. With a browser key it claims its Idempotency-Key as anybody's interaction does.
- * Otherwise a visitor could find out who was erased by sending another body with the same key.
+ * With a browser key, the Idempotency-Key is claimed as anybody's. Otherwise a visitor could find out who was erased by
+ * sending another body with the same key.
  */
 async function refuseErased(
   client: Client,
@@ -125,10 +121,7 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);
 }
 
-/**
- * Stores the interaction, or keeps it as a rejection. `rejected` contains the changes in the number of rejections so
- * far.
- */
+/** `rejected` contains the changes in the number of rejections so far. */
 async function insertOrKeep(
   client: Client,
   added: NewInteraction,
@@ -152,8 +145,8 @@ async function insertOrKeep(
 }
 
 /**
- * Stores a rejection and returns its kind. If the interaction has a key, the rejection gets the id under which the
- * interaction will be stored.
+ * Returns the rejection's kind. If the interaction has a key, the rejection gets the id under which the interaction
+ * will be stored.
  */
 async function keepRejection(
   client: Client,
@@ -181,7 +174,7 @@ async function keepRejection(
   return kindId;
 }
 
-/** Removes the rejection of an interaction that is sent again. Returns the change in the count of each kind. */
+/** For an interaction that is sent again. Returns the change in the count of each kind. */
 async function removeRejection(
   client: Client,
   organisationId: string,

@@ -22,14 +22,11 @@ export interface InteractionRequest {
   readonly requestId: string;
   readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
-  /**
-   * Whether the request used a browser key. In that case, the response must not reveal whether the references exist or
-   * the person was erased.
-   */
+  /** With a browser key, the response must not reveal whether the references exist or the person was erased. */
   readonly isFromBrowser?: boolean;
   /**
-   * Set if the organisation may not store more data. This error is thrown unless an earlier request with the same
-   * Idempotency-Key stored the interaction.
+   * Thrown, because the organisation may not store more data, unless an earlier request with the same Idempotency-Key
+   * stored the interaction.
    */
   readonly refusal?: RequestError | undefined;
 }
@@ -42,13 +39,13 @@ export interface InteractionParts {
 export interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
-  /** Whether an earlier request with the same Idempotency-Key stored the interaction. */
+  /** An earlier request with the same Idempotency-Key stored the interaction. */
   readonly isRepeated: boolean;
 }
 
 /**
- * Records one interaction. A retry gets the first response again. An interaction with a missing reference is kept as a
- * rejection before the request fails. With a browser key the request does not fail.
+ * A retry gets the first response again. An interaction with a missing reference is kept as a rejection before the
+ * request fails. With a browser key the request does not fail.
  */
 export async function recordInteraction(
   parts: InteractionParts,
@@ -86,7 +83,7 @@ async function write(
 
 interface Read {
   readonly read: NewInteraction;
-  /** The values that identify the body. Whitespace and the order of fields make no difference. */
+  /** Identifies the body. Whitespace and the order of fields make no difference. */
   readonly hashed: Row;
 }
 

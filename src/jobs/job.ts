@@ -3,10 +3,9 @@
 import type { Done } from '../bookkeeping/store.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-/** What follows a step. A job that has ended is deleted. */
+/** A job that has ended is deleted. */
 export type Next<S extends string> = { readonly step: S; readonly position?: unknown } | 'ended';
 
-/** The place at which a job has arrived. */
 export interface Place {
   readonly organisationId: string;
   /** What the previous step left for this one, as JSON, or null. */
@@ -34,12 +33,12 @@ export type Step<S extends string> =
   | { readonly wait: (pool: Pool, place: Place) => Promise<Next<S> | undefined> }
   | { readonly call: (pool: Pool, place: Place, stopping?: AbortSignal) => Promise<Next<S>> };
 
-/** A kind of long work. An organisation has at most one job of each kind. */
+/** An organisation has at most one job of each kind. */
 export interface JobKind<S extends string = string> {
   readonly name: string;
   readonly first: NoInfer<S>;
   readonly steps: Readonly<Record<S, Step<S>>>;
-  /** Returns organisations that have such work. They get a job unless they have one. */
+  /** Organisations with such work. They get a job unless they have one. */
   readonly find: (pool: Pool) => Promise<readonly string[]>;
   /** A job pauses for this many times the duration of each step, so that it does not slow down other work. */
   readonly pauseFactor?: number;

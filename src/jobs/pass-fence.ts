@@ -1,7 +1,7 @@
 import { runningTransactions } from '../postgres/cluster/running-transactions.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** What a fence saves: the transactions that it waits for, and what its job needs afterwards. */
+/** The transactions that the fence waits for, and what its job needs afterwards. */
 export type Fence<T> = T & { readonly awaited?: readonly string[] };
 
 /**

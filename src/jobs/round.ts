@@ -1,6 +1,6 @@
 /** The time for which a chore works before the others of its loop get their turn. */
 export class Round {
-  /** Cancels a statement that may take longer than a round, because the process stops. */
+  /** Cancels a statement that may take longer than a round. */
   readonly stopping: AbortSignal | undefined;
   readonly #endMs: number;
 
@@ -18,8 +18,8 @@ export class Round {
   }
 
   /**
-   * Does one part of the work after another until none is left or the round is over. `part` returns whether there may be
-   * more. Every round does at least one part, so work is finished even if each part takes longer than a round.
+   * `part` returns whether there may be more. Every round does at least one part, so work is finished even if each part
+   * takes longer than a round.
    */
   async repeat(part: () => Promise<boolean | undefined>): Promise<'more' | 'all'> {
     while (!this.stopping?.aborted) {

@@ -17,10 +17,9 @@ interface Job {
 
 const jobColumns = 'organisation_id, kind, step, position, turn';
 
-/** Thrown if another process, which may be the current or a previous leader, has taken a step. */
+/** The other process may be the current or a previous leader. */
 class TakenByAnother extends Error {}
 
-/** A job in a round, when it continues, and how much time its steps have taken so far. */
 interface Turn {
   readonly job: Job;
   readonly readyMs: number;
@@ -68,7 +67,7 @@ export async function runJobs(
   return turns.length > 0 || isFull ? 'more' : 'all';
 }
 
-/** Adds new jobs, and gives a turn to all jobs that have none. Returns true if there is no room for more. */
+/** Also adds new jobs. Returns true if there is no room for more. */
 async function takeUp(
   pool: Pool,
   kinds: readonly JobKind[],
@@ -86,10 +85,7 @@ async function takeUp(
   return turns.length === jobLimits.jobsPerRound;
 }
 
-/**
- * Takes the next step of one organisation's job. Returns false if there is nothing to do at the moment. For tests, which
- * decide what happens between two steps.
- */
+/** Returns false if there is nothing to do at the moment. For tests, which decide what happens between two steps. */
 export async function takeStep(pool: Pool, kind: JobKind, organisationId: string): Promise<boolean> {
   const find = async () => (await kind.find(pool)).filter((one) => one === organisationId);
   await addJobs(pool, { ...kind, find });
@@ -107,7 +103,7 @@ export async function takeStep(pool: Pool, kind: JobKind, organisationId: string
   }
 }
 
-/** Takes the turn that is ready and has used the least time out of the queue, and waits for one if necessary. */
+/** Waits until a turn is ready. Of those, the one that has used the least time is next. */
 async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Turn> {
   const isReady = ({ readyMs }: Turn) => readyMs <= performance.now();
   if (!turns.some(isReady)) {
@@ -125,8 +121,8 @@ async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Tur
 }
 
 /**
- * Adds jobs for organisations with new work. Each begins at a turn of its own. If all began at the same turn, a process that
- * stalls in one job could take a step of the organisation's next job, and skip that job's fence.
+ * Each job begins at a turn of its own. If all began at the same turn, a process that stalls in one job could take a
+ * step of the organisation's next job, and skip that job's fence.
  */
 async function addJobs(pool: Pool, { name, first, find }: JobKind): Promise<void> {
   const organisationIds = await find(pool);
@@ -140,7 +136,7 @@ async function addJobs(pool: Pool, { name, first, find }: JobKind): Promise<void
   });
 }
 
-/** Returns the jobs to run, in random order, because one of them may use up a whole round. */
+/** In random order, because one of the jobs may use up a whole round. */
 async function dueJobs(pool: Pool, kinds: readonly JobKind[]): Promise<Job[]> {
   const { rows } = await pool.query<Job>(
     `select ${jobColumns} from jobs
@@ -150,10 +146,7 @@ async function dueJobs(pool: Pool, kinds: readonly JobKind[]): Promise<Job[]> {
   return rows;
 }
 
-/**
- * Takes the next step of a job, and returns the job at its new place, the same job if it still waits, or undefined if it
- * has ended.
- */
+/** Returns the job at its new place, the same job if it still waits, or undefined if it has ended. */
 async function runStep(
   pool: Pool,
   kind: JobKind,

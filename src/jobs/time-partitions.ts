@@ -3,19 +3,14 @@ import type { Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { Round } from './round.ts';
 
-/**
- * The names of a partitioned table and of the functions that detach and drop its partitions. The functions run with the
- * owner's permissions, because the service may not create or drop tables.
- */
+/** The functions run with the owner's permissions, because the service may not create or drop tables. */
 export interface TimePartitions {
   readonly tables: readonly string[];
   readonly detach: string;
   readonly drop: string;
 }
 
-/**
- * Drops partitions that ended more than `daysKept` days ago, and partitions that an earlier run detached but did not drop.
- */
+/** Includes partitions that an earlier run detached but did not drop. */
 export async function dropPartitions(
   pool: Pool,
   partitions: TimePartitions,
@@ -30,7 +25,6 @@ export async function dropPartitions(
   return left === 'more' ? left : dropDetached(pool, partitions, round);
 }
 
-/** Drops detached partitions. */
 export async function dropDetached(
   pool: Pool,
   { tables, drop }: Pick<TimePartitions, 'tables' | 'drop'>,
@@ -50,8 +44,8 @@ export async function dropDetached(
 }
 
 /**
- * Runs a statement on a whole partition in its own transaction, with a longer timeout than usual. The statement is
- * cancelled when the process stops. Returns undefined if the process had already stopped.
+ * Runs in its own transaction, with a longer timeout than usual. The statement is cancelled when the process stops.
+ * Returns undefined if the process had already stopped.
  */
 export function runLong<R extends Record<string, unknown>>(
   pool: Pool,

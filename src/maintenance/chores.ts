@@ -33,7 +33,6 @@ import { logBackupAge } from './log-backup-age.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
 
-/** Returns the chores that count all organisations for the leader's metrics. */
 export function counting(
   pool: Pool,
   config: Pick<Config, 'changesKeptDays' | 'deletedOrganisationsKeptDays'>,
@@ -42,31 +41,29 @@ export function counting(
   return [
     {
       name: 'count rejections',
-      // This chore reads a few rows per organisation.
+      // A few rows per organisation.
       everyMs: limits.maintenanceIntervalMs,
       run: async () => report({ rejectionsOpen: await countAllRejections(pool) }),
     },
     {
       name: 'count partitions ahead',
-      // This chore reads one row, and the alert should end soon after the partitions have been created.
+      // One row, and the alert should end soon after the partitions have been created.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
     },
     {
       name: 'count expiring keys',
-      // This chore reads each key once, and the alert should end soon after a client has switched to another key.
+      // Each key once, and the alert should end soon after a client has switched to another key.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
     },
     {
       name: 'measure the backup of the log',
-      // This chore reads one row.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ logBackupAgeSeconds: await logBackupAge(pool) }),
     },
     {
       name: 'count waiting work',
-      // This chore reads only the unfinished work.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ work: await waitingWork(pool, config) }),
     },
@@ -82,17 +79,13 @@ export function counting(
     },
     {
       name: 'measure the lake',
-      // This chore runs one query for all organisations with a lake.
+      // One query for all organisations with a lake.
       everyMs: limits.reportIntervalMs,
       run: async () => report({ lake: await lakeLag(pool) }),
     },
   ];
 }
 
-/**
- * The maintenance settings, which are the statement timeout and how long receipts, changes and deleted organisations
- * are kept.
- */
 export type MaintenanceConfig = Pick<
   Config,
   | 'receiptsKeptDays'
@@ -102,14 +95,12 @@ export type MaintenanceConfig = Pick<
   | 'erasureKeys'
 >;
 
-/** Creates the partitions for the coming days and weeks. */
 export async function makeAllPartitions(pool: Pool): Promise<void> {
   await pool.query('select ensure_interaction_partitions($1)', [limits.interactionDaysAhead]);
   await pool.query('select ensure_weekly_partitions($1)', [limits.weeklyPartitionsAhead]);
   await pool.query('select ensure_change_partitions($1)', [limits.changeDaysAhead]);
 }
 
-/** Returns the maintenance chores. `counting` returns the chores that count for metrics. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   const { changesKeptDays } = config;
   const reportKeeper = new ReportKeeper(pool, config);
@@ -166,7 +157,7 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   ];
 }
 
-/** Returns the chores on whole partitions. One of their statements may take an hour. */
+/** One of their statements may take an hour. */
 function withPartitions(pool: Pool, config: MaintenanceConfig): Chore[] {
   const loop = 'partitions';
   const everyMs = limits.maintenanceIntervalMs;
@@ -198,7 +189,7 @@ function withPartitions(pool: Pool, config: MaintenanceConfig): Chore[] {
   ];
 }
 
-/** Returns the chores that delete rows. Each of their rounds is short, but there can be many. */
+/** Each round is short, but there can be many. */
 function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
   const loop = 'old data';
   const everyMs = limits.maintenanceIntervalMs;

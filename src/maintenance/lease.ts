@@ -3,15 +3,12 @@ import { limits } from '../limits.ts';
 import { isClockRight } from '../postgres/health/server-state.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** Elects one of the processes that use the database. If a process is killed, its lease expires. */
+/** If the elected process is killed, its lease expires. */
 export class Lease {
   readonly #pool: Pool;
   readonly #name: string;
   readonly #holder = randomUUID();
-  /**
-   * The end of the lease on this process's monotonic clock. It is counted from before the query, so it is never later
-   * than in PostgreSQL.
-   */
+  /** On this process's monotonic clock, from before the query, so it is never later than in PostgreSQL. */
   #heldUntilMs = 0;
 
   constructor(pool: Pool, name: string) {
@@ -24,8 +21,8 @@ export class Lease {
   }
 
   /**
-   * Takes the lease if it is free, or renews it if we hold it. A process with a wrong clock must not hold it, because what
-   * it writes would carry wrong times.
+   * Takes or renews the lease. A process with a wrong clock must not hold it, because what it writes would carry wrong
+   * times.
    */
   async renew(): Promise<void> {
     const askedMs = performance.now();
@@ -39,7 +36,7 @@ export class Lease {
     this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
   }
 
-  /** Releases the lease, so that another process can take over without waiting for it to expire. */
+  /** Another process need not wait for the lease to expire. */
   async release(): Promise<void> {
     this.#heldUntilMs = 0;
     await this.#pool.query('update leases set ends_at = now() where name = $1 and holder = $2', [

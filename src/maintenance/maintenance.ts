@@ -5,27 +5,27 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { Lease } from './lease.ts';
 
-/** A task that one process runs regularly. It must tolerate running in two processes for a short time. */
+/** It must tolerate running in two processes for a short time. */
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
   /**
-   * The loop that the chore runs in. The chores in a loop run one after another, so a chore waits for the rounds of the
-   * others, and for statements that take longer than a round. Such chores have a loop of their own.
+   * The chores in a loop run one after another, so a chore waits for the rounds of the others, and for statements that
+   * take longer than a round. Such chores have a loop of their own.
    */
   readonly loop?: string;
-  /** How long a round of the chore lasts, unless it is as long as a round of jobs. */
+  /** Unless a round is as long as a round of jobs. */
   readonly roundMs?: number;
   /**
-   * Runs the chore for one round. If it returns 'more', it runs again after the other chores of its loop. If the process
-   * is stopping, the next leader does the rest.
+   * If it returns 'more', it runs again after the other chores of its loop. If the process is stopping, the next leader
+   * does the rest.
    */
   run(round?: Round): Promise<unknown>;
 }
 
 export interface MaintenanceLog {
   elected(): void;
-  /** Called when the election has succeeded, which shows that the database can be used. */
+  /** A successful election shows that the database can be used. */
   held(): void;
   done(chore: string): void;
   failed(chore: string, error: unknown): void;
@@ -36,10 +36,7 @@ export interface Maintenance {
   stop(): Promise<void>;
 }
 
-/**
- * Runs the chores while this process is the leader, with all loops in parallel. The lease has its own pool, because
- * otherwise slow chores could prevent its renewal.
- */
+/** All loops run in parallel. The lease has its own pool, because otherwise slow chores could prevent its renewal. */
 export function startMaintenance(
   leasePool: Pool,
   chores: readonly Chore[],

@@ -5,17 +5,16 @@ import type { WaitingWork } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 
-/** The kinds of jobs that are counted themselves, from the start of the job. */
 const countedJobs = ['rewriting', 'retention', 'purging', 'expired access requests'];
 
 /**
- * What the other kinds work on, and since when its oldest part has waited. Their jobs do not show it. A job ends while a
- * request has to wait, because ids are still being rewritten, too much has been collected, or the lake has files left. It
- * covers several requests, which are older. And while an organisation uploads, its job of settling never ends.
+ * What the other kinds work on, because their jobs do not show it. A job ends while a request has to wait, because ids
+ * are still being rewritten, too much has been collected, or the lake has files left. It covers several requests, which
+ * are older. And while an organisation uploads, its job of settling never ends.
  */
 const counted = {
   erasures: { since: timeOf('min(erasure_id::text)'), of: `erasures where ${isUnswept}` },
-  // The time is measured from the end of the sweep, because the lake's files cannot be rewritten earlier.
+  // From the end of the sweep, because the lake's files cannot be rewritten earlier.
   'lake erasures': { since: 'min(swept_at)', of: `erasures where lake_state in ('pending', 'running')` },
   // An organisation that is being removed no longer has a row in `tenants`.
   'access requests': {
@@ -28,7 +27,7 @@ const counted = {
   },
 } as const;
 
-/** Returns the unfinished work, for metrics. Each statement reads an index or a table that contains only unfinished work. */
+/** Each statement reads an index or a table that contains only unfinished work. */
 export async function waitingWork(
   pool: Pool,
   { deletedOrganisationsKeptDays }: Pick<Config, 'deletedOrganisationsKeptDays'>,
@@ -66,7 +65,7 @@ function countOf(pool: Pool, since: string, of: string, values: unknown[] = []):
   return queryRow<WaitingWork>(pool, { text, values });
 }
 
-/** Returns the time in a UUIDv7, in SQL. */
+/** The time in a UUIDv7, in SQL. */
 function timeOf(id: string): string {
   return `to_timestamp(('x' || left(replace(${id}, '-', ''), 12))::bit(48)::bigint / 1000.0)`;
 }

@@ -8,7 +8,7 @@ import { firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Found, type Search, type Searched, wantedIds } from './people.ts';
 import { type PersonalTable, tableWith } from './personal-tables.ts';
 
-/** A row that contains an id that is searched for, with the values of all its identifying fields. */
+/** A row with an id that is searched for, and the values of all its identifying fields. */
 export interface RowOfPeople {
   readonly id: string;
   readonly people: Readonly<Record<string, string | null>>;
@@ -16,12 +16,11 @@ export interface RowOfPeople {
 
 const interactions = tableWith('interactions');
 
-/** Returns the identifying fields of row `t` as JSON. */
 function peopleIn({ identifying }: PersonalTable): string {
   return `jsonb_build_object(${identifying.map((column) => `'${column.replaceAll('"', '')}', t.${column}::text`).join(', ')})`;
 }
 
-/** Selects the first rows of `scanned` with wanted ids, one more than a step handles, and the last row if the scan was full. */
+/** The first rows with wanted ids, one more than a step handles, and the last row if the scan was full. */
 function matching(search: Search, scanned: string, order: 'asc' | 'desc'): string {
   return `with s as materialized (${scanned})
     (select distinct s.id, s.people from s cross join jsonb_each_text(s.people) as p(field, id)
@@ -31,10 +30,7 @@ function matching(search: Search, scanned: string, order: 'asc' | 'desc'): strin
     (select s.id, null from s order by s.id ${order} offset ${limits.erasureRowsPerScan - 1})`;
 }
 
-/**
- * Finds people's rows among the next rows of a table. Reads a limited number of rows in primary key order, because
- * additional indexes would slow down uploads.
- */
+/** Reads a limited number of rows in primary key order, because additional indexes would slow down uploads. */
 export async function nextRows(
   db: Searched,
   search: Search,
@@ -64,11 +60,10 @@ function parted(rows: readonly (RowOfPeople | { id: string; people: null })[]): 
 }
 
 /**
- * How far a search of interactions has got. It goes through the days from the newest to the oldest. On days with indexes it
- * looks for a limited number of people at a time.
+ * A search goes through the days from the newest to the oldest. On days with indexes it looks for a limited number of
+ * people at a time.
  */
 export interface InteractionsPlace {
-  /** The search continues with interactions whose id is smaller. */
   readonly below: string;
   /** The people whose id is not greater are done for these days. */
   readonly afterPerson?: string;
@@ -77,8 +72,8 @@ export interface InteractionsPlace {
 }
 
 /**
- * Finds people's next interactions. If the caller erases the rows that it was given, so that they are not found again,
- * `isErasing` saves sorting them.
+ * `isErasing` means that the caller erases the rows that it was given, so that they are not found again. That saves
+ * sorting them.
  */
 export async function nextInteractions(
   db: Searched,
@@ -124,7 +119,7 @@ async function indexed(
     where ${range} and t.user_id = any ($3::text[]) and (t.student_id = any ($2::uuid[])) is not true`;
   const limit = `limit ${limits.erasureRowsPerStep}`;
   const { rows } = await db.query<RowOfPeople>(
-    // The result is materialised, because PostgreSQL would otherwise scan all interactions to find these rows in order.
+    // Materialised, because PostgreSQL would otherwise scan all interactions to find these rows in order.
     isErasing
       ? `${either} ${limit}`
       : `with found as materialized (${either}) select id, people from found order by id desc ${limit}`,
@@ -137,7 +132,7 @@ function rangeOf({ firstId }: Span, below: string): string {
   return `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(firstId)} and t.interaction_id < ${uuidLiteral(below)}`;
 }
 
-/** Scans days that have no index yet, newest rows first. */
+/** For days that have no index yet. */
 async function scanInteractions(
   db: Searched,
   search: Search,

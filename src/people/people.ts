@@ -1,9 +1,7 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** A pool, or a transaction's connection. */
 export type Searched = Pick<Pool, 'query'>;
 
-/** The open requests whose people are searched for. */
 export interface Search {
   readonly organisationId: string;
   readonly for: keyof typeof requests;
@@ -20,14 +18,13 @@ const requests = {
   },
 } as const;
 
-/** Returns the ids that are searched for, as a part of a statement about organisation `$1`. */
+/** Part of a statement about organisation `$1`. */
 export function wantedIds(search: Search): string {
   const { ids, table, id, state } = requests[search.for];
   return `${ids} i join ${table} r on r.organisation_id = i.organisation_id and r.${id} = i.${id}
     where i.organisation_id = $1 and r.organisation_id = $1 and r.state = '${state}'`;
 }
 
-/** A request that looks for an id. */
 export interface Wanted {
   readonly request: string;
   /** Null for access requests. */
@@ -36,7 +33,7 @@ export interface Wanted {
 
 const idsPerQuery = 1_000;
 
-/** Returns the requests that look for each of these ids. Ids that nobody looks for are left out. */
+/** Ids that nobody looks for are left out. */
 export async function wantedAmong(
   db: Searched,
   search: Search,
@@ -56,9 +53,8 @@ export async function wantedAmong(
   return Map.groupBy(found, (one) => one.id);
 }
 
-/** Some of the rows that contain people's ids. */
 export interface Found<T, P = string> {
   readonly found: readonly T[];
-  /** The position from which the next search continues, or null after the last search. */
+  /** Null after the last search. */
   readonly next: P | null;
 }

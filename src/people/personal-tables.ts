@@ -2,15 +2,14 @@ import { quote, tableOf } from '../records/tables.ts';
 import { perType } from '../registry/resources.ts';
 import { personalFields, sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 
-/** A table whose rows belong to people. */
 export interface PersonalTable {
   readonly type: UploadType;
   readonly name: string;
-  /** The second column of the primary key, after the organisation. */
+  /** In the primary key after the organisation. */
   readonly id: string;
-  /** The columns that contain people's ids. */
+  /** Columns with people's ids. */
   readonly identifying: readonly string[];
-  /** Whether a row can be kept without its person. If not, it is deleted. */
+  /** A row that cannot stay without its person is deleted. */
   readonly canStay: boolean;
 }
 
@@ -26,7 +25,7 @@ export const tableWith = perType((type: UploadType): PersonalTable => {
   };
 });
 
-/** The tables whose rows belong to people. Each one comes before the tables that it refers to. */
+/** Each table comes before the tables that it refers to. */
 export const personalTables: readonly PersonalTable[] = uploadTypes
   .map(tableWith)
   .filter(({ identifying }) => identifying.length > 0)

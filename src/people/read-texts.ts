@@ -5,10 +5,10 @@ import { type FailedRecord, idsInFailed, uuidsIn } from '../suppression/ids-in-t
 import type { Searched } from './people.ts';
 import { personalTables } from './personal-tables.ts';
 
-/** The next texts, each with all strings in it that may be a person's id. */
+/** Each text with all strings in it that may be a person's id. */
 export interface Page<T> {
   readonly texts: readonly (T & { readonly ids: readonly string[] })[];
-  /** The position from which the next page continues, or null after the last page. */
+  /** Null after the last page. */
   readonly next: string | null;
 }
 
@@ -17,7 +17,7 @@ export interface RejectionText extends FailedRecord {
   readonly kind_id: string;
 }
 
-/** Reads failed records of types with people, whatever the reason for the failure. */
+/** Whatever the reason for the failure. */
 export async function readRejectionTexts(
   db: Searched,
   organisationId: string,
@@ -39,7 +39,7 @@ export interface AnswerText {
   readonly answer: string;
 }
 
-/** Reads the responses in receipts that can contain the ids of failed customer records. */
+/** Only responses that can contain the ids of failed customer records. */
 export async function readAnswerTexts(
   db: Searched,
   organisationId: string,

@@ -5,10 +5,7 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 import { collectedType, sampleRowBytes } from './row-bytes.ts';
 
-/**
- * For each record type, the average size of the organisation's rows, and the time of the last upload before the sizes
- * were measured.
- */
+/** The average size of the organisation's rows by type, and the time of the last upload before they were measured. */
 type RowSizes = Readonly<Record<string, { readonly bytes: number; readonly upload: number | null }>>;
 
 interface Measured {
@@ -27,23 +24,23 @@ interface WithQuota extends Measured, Measurable {}
 
 interface Count {
   readonly organisation_id: string;
-  /** Null if the count covers all types, because only the size in bytes depends on the type. */
+  /** Null for all types, because only the size in bytes depends on the type. */
   readonly type: string | null;
   readonly records: number;
-  /** The time in seconds since 1970. */
+  /** In seconds since 1970. */
   readonly last_upload: number | null;
 }
 
 /**
- * Measures the usage of organisations that have a quota, and saves the changes. The record counts already exist. Bytes
- * are calculated as each type's record count times the average size of the organisation's own rows. If the average
- * covered all organisations, one organisation's large rows could use up another organisation's quota. Sizes are measured
- * again after an upload. Each run spends a limited time on measuring sizes, and the next run continues with the remaining
- * organisations. If a round ends before all organisations are measured, the next one continues too.
+ * The record counts already exist. Bytes are calculated as each type's record count times the average size of the
+ * organisation's own rows. If the average covered all organisations, one organisation's large rows could use up another
+ * organisation's quota. Sizes are measured again after an upload. Each run spends a limited time on measuring sizes,
+ * and the next run continues with the remaining organisations. If a round ends before all organisations are measured,
+ * the next one continues too.
  */
 export class UsageKeeper {
   readonly #pool: Pool;
-  /** The last organisation whose row sizes were measured in the previous run. */
+  /** In the previous run. */
   #sampledUpTo = firstUuid;
   #measuredUpTo = firstUuid;
 
@@ -101,10 +98,7 @@ export class UsageKeeper {
   }
 }
 
-/**
- * Deletes the measurements of organisations without a quota, so that a quota that is set later is not compared with an old
- * measurement.
- */
+/** A quota that is set later must not be compared with an old measurement. */
 async function forgetOthers(pool: Pool): Promise<void> {
   await pool.query(`
     delete from quota_usage u where not exists (
@@ -113,8 +107,7 @@ async function forgetOthers(pool: Pool): Promise<void> {
 }
 
 /**
- * Returns the organisations with a quota. They are read in a separate statement, because in a cluster `organisations` is
- * on the coordinator and the counts are on other nodes.
+ * A statement of its own, because in a cluster `organisations` is on the coordinator and the counts are on other nodes.
  */
 async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   const { rows } = await pool.query<WithQuota>(
@@ -128,10 +121,7 @@ async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   return rows;
 }
 
-/**
- * Returns the record counts of organisations that have a byte quota, or of organisations that do not. Includes
- * differences that have not been rolled up yet.
- */
+/** Of organisations with a byte quota, or of those without. Includes differences that have not been rolled up yet. */
 async function countsOf(pool: Pool, page: readonly Measurable[], hasBytes: boolean): Promise<Count[]> {
   const ids = page.flatMap(({ organisation_id, has_bytes }) =>
     has_bytes === hasBytes ? organisation_id : [],
@@ -152,8 +142,8 @@ async function countsOf(pool: Pool, page: readonly Measurable[], hasBytes: boole
 }
 
 /**
- * Returns how many records are kept for access requests, as a type of their own. The requests already count them. A request
- * that was cancelled or is too old counts until its records are deleted.
+ * Records that are kept for access requests are a type of their own. The requests already count them. A request that
+ * was cancelled or is too old counts until its records are deleted.
  */
 async function collectedOf(pool: Pool, page: readonly Measurable[]): Promise<Count[]> {
   const { rows } = await pool.query<Omit<Count, 'type'>>(
@@ -182,7 +172,7 @@ export interface StoredOfType {
   readonly bytes: number;
 }
 
-/** Measures what one organisation has stored, whether or not it has a quota. */
+/** Whether or not the organisation has a quota. */
 export async function measureStored(pool: Pool, organisationId: string): Promise<StoredOfType[]> {
   const page = [{ organisation_id: organisationId, has_bytes: true }];
   const stored: StoredOfType[] = [];
@@ -194,7 +184,7 @@ export async function measureStored(pool: Pool, organisationId: string): Promise
   return stored.sort((one, other) => other.bytes - one.bytes);
 }
 
-/** Counts, for metrics, how many organisations have used most of a quota, and how many have used all of it. */
+/** Organisations that have used most of a quota, and those that have used all of it. */
 export async function countNearQuota(pool: Pool): Promise<{ near: number; full: number }> {
   const used = (share: number) =>
     `u.records >= ${share} * o.records_stored_max or u.bytes >= ${share} * o.bytes_stored_max`;

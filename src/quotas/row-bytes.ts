@@ -4,7 +4,7 @@ import type { ResourceType } from '../registry/resources.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 
-/** What access requests have collected, among the types of records. */
+/** What access requests have collected. */
 export const collectedType = 'access-requests';
 
 const otherTables: Readonly<Record<string, { readonly name: string; readonly id: string }>> = {
@@ -13,9 +13,8 @@ const otherTables: Readonly<Record<string, { readonly name: string; readonly id:
 };
 
 /**
- * Returns the average size in bytes of an organisation's stored rows of one type. The size includes the row header but
- * not the indexes. If there are up to 1,000 rows, all of them are measured. Otherwise, 250 rows are sampled after each of
- * four random ids between the smallest and the largest id.
+ * The average size in bytes includes the row header but not the indexes. If there are up to 1,000 rows, all of them are
+ * measured. Otherwise, 250 rows are sampled after each of four random ids between the smallest and the largest id.
  */
 export async function sampleRowBytes(
   pool: Pool,
@@ -42,10 +41,7 @@ export async function sampleRowBytes(
   return rows === 0 ? 0 : bytes / rows;
 }
 
-/**
- * Picks random ids between the smallest and the largest id, because ids may be random, or may be based on time and
- * therefore close together.
- */
+/** Ids may be random, or may be based on time and therefore close together. */
 async function randomIds(pool: Pool, organisationId: string, name: string, id: string): Promise<string[]> {
   const ends: bigint[] = [];
   for (const order of ['', 'desc']) {

@@ -3,7 +3,7 @@
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 
-/** The response for a batch, as it is sent to the client and stored in the receipt. */
+/** As it is sent to the client and stored in the receipt. */
 export interface BatchAnswer {
   readonly batch: number;
   readonly status: BatchStatus;
@@ -18,10 +18,7 @@ export interface BatchAnswer {
     readonly errors: readonly RecordError[];
     readonly stale: readonly number[];
     readonly warnings: readonly Warning[];
-    /**
-     * Present only for a stored batch of interactions. It has one id per record in the order sent, and null for a
-     * failed record.
-     */
+    /** Only for a stored batch of interactions. Null for a failed record. */
     readonly interaction_ids?: readonly (string | null)[];
   };
 }

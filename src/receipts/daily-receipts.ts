@@ -3,7 +3,7 @@ import type { Pool } from '../postgres/pool.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
 import type { Counts } from './batch-answer.ts';
 
-/** An organisation's uploads on one day (UTC). */
+/** Days are in UTC. */
 export interface DayOfUploads {
   readonly day: string;
   readonly uploads: { readonly complete: number; readonly partial: number; readonly failed: number };
@@ -13,7 +13,7 @@ export interface DayOfUploads {
 const dayMs = 86_400_000;
 const columns = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
-/** Counts receipts by day, newest first. Days without uploads are included. */
+/** Newest first. Days without uploads are included. */
 export async function dailyReceipts(
   pool: Pool,
   organisationId: string,

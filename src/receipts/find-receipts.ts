@@ -21,13 +21,10 @@ import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
-/** A receipt without its batches. */
 export interface ReceiptSummary extends Omit<StoredReceipt, keyof Counts | 'batches'> {
   readonly received: string;
   readonly complete: boolean;
-  /**
-   * The numbers of the batches that are not stored because they were rolled back, never started, or are still pending.
-   */
+  /** The batches that were rolled back, never started, or are still pending. */
   readonly missing_batches: readonly number[];
   readonly counts: Counts;
 }
@@ -60,8 +57,8 @@ function summaryOf(stored: StoredReceipt, shown: (key: string) => string): Recei
 }
 
 /**
- * Streams the receipt as JSON, because a large replay's responses can add up to 35 MB. For consistency, it contains only
- * the batches that were on the receipt when it was looked up.
+ * Streamed as JSON, because a large replay's responses can add up to 35 MB. For consistency, it contains only the
+ * batches that were on the receipt when it was looked up.
  */
 export async function* receiptFor(
   pool: Pool,

@@ -14,14 +14,13 @@ export interface StoredReceipt extends Counts {
   readonly body_bytes: number;
   readonly duration_ms: number;
   readonly batch_count: number;
-  /** The numbers of the stored batches. */
   readonly batches: readonly number[];
 }
 
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
-/** Returns the stored response for one batch of a request as JSON, if there is one. */
+/** As JSON. */
 export async function answerOf(
   client: Client | Pool,
   organisationId: string,

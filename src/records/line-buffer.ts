@@ -10,7 +10,7 @@ const newline = 0x0a;
 export class LineBuffer {
   #bytes: Buffer | undefined;
   #length = 0;
-  /** The size of the next buffer, based on how full the previous buffer was, so that buffers rarely have to grow. */
+  /** Based on how full the previous buffer was, so that buffers rarely have to grow. */
   #expected = firstBytes;
 
   add(line: string): void {
@@ -27,7 +27,6 @@ export class LineBuffer {
     bytes[this.#length++] = newline;
   }
 
-  /** Returns the lines added since the last call. */
   take(): Buffer {
     const taken = this.#bytes?.subarray(0, this.#length) ?? Buffer.alloc(0);
     if (this.#bytes) this.#expected = Math.max(firstBytes, Math.ceil(this.#length * 1.1));

@@ -8,29 +8,26 @@ import { perType, type Resource, type ResourceType, resources } from '../registr
 import { LineBuffer } from './line-buffer.ts';
 import { isVisible, quote, sentRows, shownValue, tableOf } from './tables.ts';
 
-/** A query for records of one type. */
 export interface RecordsAsked {
   readonly organisationId: string;
   readonly type: ResourceType;
   readonly includeDeleted: boolean;
-  /** Selects only records that were written at this instant (ISO 8601) or later. */
+  /** An instant in ISO 8601, which is included. */
   readonly storedSince: string | undefined;
-  /** The field values that must match. */
   readonly equal: Readonly<Record<string, string>>;
-  /** Selects only records with greater ids. */
   readonly after: string | undefined;
 }
 
 export interface RecordPage {
-  /** The records, each as JSON. */
+  /** Each as JSON. */
   readonly records: readonly string[];
-  /** The cursor of the next page, or null if this is the last page. */
+  /** Null if this is the last page. */
   readonly next: string | null;
 }
 
 /**
- * The record in row `r` as JSON, with every field by its name. PostgreSQL builds the JSON. That costs PostgreSQL 4
- * microseconds more per record, but saves 5 microseconds and 15 strings on the thread that all requests share.
+ * Row `r` with every field by its name. Building the JSON costs PostgreSQL 4 microseconds more per record, but saves 5
+ * microseconds and 15 strings on the thread that all requests share.
  */
 const recordAsJson = 'row_to_json(r)::text as record';
 
@@ -60,10 +57,7 @@ export async function findRecord(
   return rows[0]?.record;
 }
 
-/**
- * The query for records by id. The comment on `exists` explains the `offset 0`. The resulting nested loop also
- * preserves the order of the ids.
- */
+/** The comment on `exists` explains the `offset 0`. The resulting nested loop also preserves the order of the ids. */
 const byIds = perType((type) => {
   const { name, id } = tableOf(type);
   return `
@@ -73,10 +67,7 @@ const byIds = perType((type) => {
       where organisation_id = $1 and ${id} = i.wanted and ${isVisible(type)} offset 0) r on true`;
 });
 
-/**
- * Passes each of the given records to `take` as JSON, in the order of `ids`, which is a binary array. The JSON is
- * `null` if a record does not exist.
- */
+/** In the order of `ids`, which is a binary array. The JSON is `null` if a record does not exist. */
 export async function takeRecords(
   client: Client,
   organisationId: string,
@@ -88,8 +79,7 @@ export async function takeRecords(
 }
 
 /**
- * Reads one page. The page can be short if few records match: the search then stops at its time limit, and the next
- * page continues it.
+ * The page can be short if few records match: the search then stops at its time limit, and the next page continues it.
  */
 export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): Promise<RecordPage> {
   const deadline = performance.now() + limits.recordSearchMs;
@@ -111,8 +101,8 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
 }
 
 /**
- * Streams all matching records, one per line and one query at a time. It holds no connection between queries, however
- * slowly the client reads. An empty chunk means that a query found nothing and the search continues.
+ * One record per line and one query at a time. Holds no connection between queries, however slowly the client reads. An
+ * empty chunk means that a query found nothing and the search continues.
  */
 export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerator<Buffer> {
   const lines = new LineBuffer();
@@ -123,9 +113,8 @@ export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerato
 }
 
 /**
- * Reads up to `limit` matching records, scanning in id order. There is no index for the filters, because every index
- * slows down uploads. Instead, the number of scanned records is limited. Returns the id up to which the scan is
- * complete, or null at the end.
+ * Scans in id order. There is no index for the filters, because every index slows down uploads. Instead, the number of
+ * scanned records is limited. Returns the id up to which the scan is complete, or null at the end.
  */
 async function readNext(
   pool: Pool,
@@ -143,8 +132,8 @@ async function readNext(
   const rowCount = await withoutSorting(pool, (client) => takeRows(client, query, takeNext));
   if (rowCount === count) return last;
   const end = await endOfScan(pool, asked);
-  // Records that are added between the two statements make the scan end at a smaller id. In that case, the last
-  // record's id is returned, because no record may be returned twice.
+  // Records that are added between the two statements make the scan end at a smaller id, but no record may be returned
+  // twice.
   return end !== null && last !== null && last > end ? last : end;
 }
 
@@ -173,7 +162,7 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
   return { text, values };
 }
 
-/** Returns the last id that a scan reads, or null if the scan reaches the end of the table. */
+/** Null if the scan reaches the end of the table. */
 async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
   const { name, id } = tableOf(type);
   const text = `
@@ -184,16 +173,13 @@ async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsk
   return rows[0]?.id ?? null;
 }
 
-/** The number of records that a query may return, so that even the longest ones fit into memory. */
+/** Even the longest records must fit into memory. */
 const recordsPerRead = perType((type) => {
   const { fields }: Resource = resources[type];
   return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / charactersMax(fields)));
 });
 
-/**
- * Returns the length of the longest possible record with these fields. Every value other than text is about as long as
- * a UUID.
- */
+/** The length of the longest possible record. Every value other than text is about as long as a UUID. */
 export function charactersMax(fields: Readonly<Record<string, Field>>): number {
   return Object.values(fields).reduce(
     (sum, { schema }) => sum + ('maxLength' in schema ? Number(schema.maxLength) : 40),

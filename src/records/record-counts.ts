@@ -9,7 +9,7 @@ export interface TypeCount {
   readonly last_upload: string | null;
 }
 
-/** Returns an organisation's counts, which are the rolled-up counts plus the few differences since the last roll-up. */
+/** The rolled-up counts plus the few differences since the last roll-up. */
 export async function countsOf(pool: Pool, organisationId: string): Promise<TypeCount[]> {
   const { rows } = await pool.query<TypeCount>({
     name: 'counts',
@@ -27,10 +27,9 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 }
 
 /**
- * Adds all organisations' differences to the rolled-up counts. All statements see the same snapshot, so they delete
- * exactly the differences that they have added. A single statement using `with` would be gathered on one node of a
- * cluster. The rows to add and delete are counted first, because a difference that is deleted without being added would
- * be lost permanently.
+ * All statements see the same snapshot, so they delete exactly the differences that they have added. A single statement
+ * using `with` would be gathered on one node of a cluster. The rows to add and delete are counted first, because a
+ * difference that is deleted without being added would be lost permanently.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {
@@ -61,10 +60,7 @@ export async function rollUpCounts(pool: Pool): Promise<void> {
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));
 }
 
-/**
- * Rolls up the differences in one table. `grouped` returns a row for each count, with the number of its differences and
- * whether the count exists.
- */
+/** `grouped` returns a row for each count, with the number of its differences and whether the count exists. */
 async function rollUp(client: Client, differences: string, grouped: string, add: string): Promise<void> {
   const { rows } = await client.query<{ changes: number; counts: number }>(`
     select coalesce(sum(changes), 0)::integer as changes, count(*) filter (where is_counted)::integer as counts

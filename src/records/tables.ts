@@ -4,7 +4,7 @@ import { belongs } from '../registry/personal.ts';
 import { idFieldOf, perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { personalFields, sentFields, type UploadType } from '../registry/upload-types.ts';
 
-/** A record type's PostgreSQL table. The columns have the same names as the fields. */
+/** The columns have the same names as the fields. */
 export interface Table {
   readonly name: string;
   readonly id: string;
@@ -25,11 +25,11 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * Returns the start of a statement that writes one organisation's rows. `tenants` is in the `from` clause so that a
- * cluster plans the statement as one task on the node that owns the organisation. Without it, or inside a `with`, the
- * rows would be sent to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long
- * as a transaction writes stored rows in a single such statement. No id may occur twice. The last parameter is the time
- * of writing, because a cluster does not allow `now()` in `do update set`.
+ * The start of a statement that writes one organisation's rows. `tenants` is in the `from` clause so that a cluster
+ * plans the statement as one task on the node that owns the organisation. Without it, or inside a `with`, the rows
+ * would be sent to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long as a
+ * transaction writes stored rows in a single such statement. No id may occur twice. The last parameter is the time of
+ * writing, because a cluster does not allow `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -40,10 +40,9 @@ export function insertRows({ name, id, columns, types }: Table): string {
 }
 
 /**
- * Returns a subquery named `i` with organisation `$1`'s rows. Its input is one array per column, starting at `$2`. The
- * arrays are unnested in the select list, which passes on elements one by one. If they were unnested in the `from`
- * clause, every column would be materialised first, which makes an insert 1.3 times and a comparison 1.4 times as
- * expensive.
+ * A subquery named `i`, with one array per column, starting at `$2`. The arrays are unnested in the select list, which
+ * passes on elements one by one. If they were unnested in the `from` clause, every column would be materialised first,
+ * which makes an insert 1.3 times and a comparison 1.4 times as expensive.
  */
 export function sentRows(columns: readonly string[], types: readonly ArrayType[], more = ''): string {
   const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
@@ -53,10 +52,9 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 }
 
 /**
- * Returns a condition that is true if an id is stored as a record of the type in organisation `$1`. `offset 0` stops
- * PostgreSQL from turning the condition into a join. A join that was planned while the table was small would hash all
- * of an organisation's rows, even if there are a billion. The organisation must be the parameter. If it were a column
- * of the outer query, a cluster would query every shard.
+ * `offset 0` stops PostgreSQL from turning the condition into a join. A join that was planned while the table was small
+ * would hash all of an organisation's rows, even if there are a billion. The organisation must be the parameter. If it
+ * were a column of the outer query, a cluster would query every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
@@ -65,10 +63,10 @@ export function exists(type: ResourceType, idExpression: string): string {
 }
 
 /**
- * Returns a condition that is true if one of some expressions is the id of a person whom organisation `$1` is erasing. There
- * can be many such people, so every value is looked up in the index. `offset 0` stops PostgreSQL from reading all their ids
- * instead. A look-up takes 2 to 3 microseconds. The first condition is evaluated once per statement, and saves the
- * look-ups if the organisation is not erasing anybody.
+ * True if one of the expressions is the id of a person whom organisation `$1` is erasing. There can be many such
+ * people, so every value is looked up in the index. `offset 0` stops PostgreSQL from reading all their ids instead. A
+ * look-up takes 2 to 3 microseconds. The first condition is evaluated once per statement, and saves the look-ups if the
+ * organisation is not erasing anybody.
  */
 export function isBeingErased(...ids: readonly string[]): string {
   return `(exists (select from erasure_ids o where o.organisation_id = $1) and exists (
@@ -76,8 +74,8 @@ export function isBeingErased(...ids: readonly string[]): string {
 }
 
 /**
- * Returns an expression for the user of a customer of organisation `$1`. Customers have no index by user, so the sweep finds
- * the customers of an erased user only when it reads all customers. Until then, they are recognised by their user.
+ * The user of a customer. Customers have no index by user, so the sweep finds the customers of an erased user only when
+ * it reads all customers. Until then, they are recognised by their user.
  */
 function userOf(customerId: string): string {
   return `(select c.user_id::text from customers c where c.organisation_id = $1 and c.customer_id = ${customerId})`;
@@ -85,17 +83,16 @@ function userOf(customerId: string): string {
 
 const isUuidText = (id: string) => `${id} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'`;
 
-/** Returns an id in the spelling in which it is erased. Earlier releases stored UUIDs in `user_id` as they were sent. */
+/** The spelling in which an id is erased. Earlier releases stored UUIDs in `user_id` as they were sent. */
 function inOneSpelling(id: string): string {
   return `case when ${isUuidText(id)} then lower(${id}) else ${id} end`;
 }
 
-/** Returns a condition that is true if a text is the id of a user or a customer who is being erased. */
+/** The text may be the id of a user or a customer. */
 export function isErasedText(id: string): string {
   return isBeingErased(inOneSpelling(id), userOf(`case when ${isUuidText(id)} then ${id}::uuid end`));
 }
 
-/** Returns a condition that is true if the value of a field is the id of a person who is being erased. */
 export function isErasedIn(type: UploadType, field: string, value: string): string {
   if (sentFields(type)[field]?.column !== 'uuid') return isBeingErased(inOneSpelling(value));
   // In other types, an id of this form is a customer's.
@@ -103,9 +100,8 @@ export function isErasedIn(type: UploadType, field: string, value: string): stri
 }
 
 /**
- * Returns a condition that is true if row `t` of organisation `$1` does not belong to a person who is being erased. Once
- * the erasure is requested, nobody can read the person's rows. Later they are deleted, or their personal fields are set to
- * null.
+ * Row `t` does not belong to a person who is being erased. Once the erasure is requested, nobody can read the person's
+ * rows. Later they are deleted, or their personal fields are set to null.
  */
 export const isVisible = perType((type: UploadType) => {
   const fields = personalFields(type);
@@ -115,8 +111,8 @@ export const isVisible = perType((type: UploadType) => {
 });
 
 /**
- * Returns the value of a field of a visible row `t` as it may be shown: null if the row belongs to somebody else, and the
- * field mentions a person who is being erased.
+ * A field of a visible row `t`, or null if the row belongs to somebody else and the field mentions a person who is
+ * being erased.
  */
 export function shownValue(type: UploadType, field: string): string {
   const column = columnOf(field);
@@ -125,12 +121,11 @@ export function shownValue(type: UploadType, field: string): string {
     : column;
 }
 
-/** Returns a field's column in row `t`. */
 function columnOf(field: string): string {
   return `t.${quote(field)}`;
 }
 
-/** Quotes a name, because a field may be called `order`. */
+/** A field may be called `order`. */
 export function quote(name: string): string {
   return `"${name}"`;
 }

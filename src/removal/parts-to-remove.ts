@@ -1,30 +1,27 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** A table that contains organisations' rows, or one of its partitions. */
+/** A table with organisations' rows, or one of its partitions. */
 export interface Part {
   readonly table: string;
-  /** The partition, or the table itself if it is not partitioned. */
+  /** The table itself if it is not partitioned. */
   readonly part: string;
-  /** Whether maintenance fills the table from other tables. */
+  /** Maintenance fills the table from other tables. */
   readonly isDerived: boolean;
 }
 
-/** The progress of a removal. */
 export interface Progress {
   readonly step: string;
-  /** The part that was processed last. */
   readonly table: string | null;
   readonly part: string | null;
-  /** Whether the part that was processed last may have more rows. */
+  /** The part may have more rows. */
   readonly has_more: boolean;
-  /** The tables that have been processed so far. */
+  /** Processed so far. */
   readonly tables: readonly string[];
 }
 
 /**
- * Tables that maintenance fills from other tables. Their rows are removed once the source tables are empty and every
- * transaction that has read a source table has ended, so that nothing is added afterwards. Each table comes after its
- * source tables.
+ * Rows are removed once the source tables are empty and every transaction that has read a source table has ended, so
+ * that nothing is added afterwards. Each table comes after its source tables.
  */
 const derived = [
   'rejection_count_changes',
@@ -40,9 +37,7 @@ const derived = [
   'lake_progress',
 ];
 
-/**
- * Returns all parts in the order of removal. They are read from the catalogue, so that a new table cannot be forgotten.
- */
+/** In the order of removal. Read from the catalogue, so that a new table cannot be forgotten. */
 export async function partsToRemove(pool: Pool): Promise<Part[]> {
   const { rows } = await pool.query<{ table: string; part: string }>(
     `select t.name as table, coalesce(c.relname, t.name) as part
@@ -70,10 +65,7 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-/**
- * Returns the next part to process, or undefined when nothing is left. This includes tables that a migration has added in
- * the meantime.
- */
+/** Includes tables that a migration has added in the meantime. */
 export function nextPart(parts: readonly Part[], progress: Progress): Part | undefined {
   const { table, part, has_more, tables } = progress;
   if (table === null || part === null) return parts[0];

@@ -13,9 +13,8 @@ interface Stage {
 }
 
 /**
- * Removes organisations that were deleted some time ago, with pauses so that this does not slow down other work. The
- * owner's functions remove rows and save the progress in one statement, in a table that outlives the jobs. So a step that
- * is interrupted or repeated neither loses nor repeats anything.
+ * The owner's functions remove rows and save the progress in one statement, in a table that outlives the jobs. So a
+ * step that is interrupted or repeated neither loses nor repeats anything.
  */
 export function removeOrganisations({
   deletedOrganisationsKeptDays: daysKept,
@@ -42,7 +41,7 @@ export function removeOrganisations({
   });
 }
 
-/** Begins or continues a removal. It ends if the organisation was restored. */
+/** Ends if the organisation was restored. */
 async function begin(pool: Pool, { organisationId }: Place, daysKept: number): Promise<Next<RemovalStep>> {
   if (!(await progressOf(pool, organisationId))) {
     const { is_begun } = await retryConflicts(() =>
@@ -56,14 +55,14 @@ async function begin(pool: Pool, { organisationId }: Place, daysKept: number): P
   return { step: 'fence', position: { isDerived: false } satisfies Stage };
 }
 
-/** Waits for transactions that started before a stage, because they may still write to the stage's tables. */
+/** Transactions that started before a stage may still write to its tables. */
 async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<RemovalStep> | undefined> {
   const at = position as Fence<Stage>;
   const next = await passFence(pool, at);
   return next === 'passed' ? { step: 'rows', position: { isDerived: at.isDerived } satisfies Stage } : next;
 }
 
-/** Removes the next rows. Parts without rows are passed in the same step. */
+/** Parts without rows are passed in the same step. */
 async function removeRows(
   pool: Pool,
   { organisationId, position }: Place,
@@ -109,7 +108,7 @@ async function hasLakeFiles(pool: Pool, organisationId: string): Promise<boolean
   return rows.length > 0;
 }
 
-/** Removes what names the organisation elsewhere. When it is gone, so is the job. */
+/** When what names the organisation elsewhere is gone, so is the job. */
 async function finish(pool: Pool, { organisationId }: Place): Promise<Next<RemovalStep>> {
   const { is_gone } = await retryConflicts(() =>
     queryRow<{ is_gone: boolean }>(pool, {

@@ -9,10 +9,10 @@ import { retentionLimits } from './limits.ts';
 const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions' };
 
 /**
- * Notes what has expired, and drops days of interactions that no organisation keeps any more, oldest first. `at` is the
- * time that decides what has expired, or null for the current time. Checks only days that have just expired for an
- * organisation, because finding the organisations with rows in a day requires a scan of that day. So this has to
- * succeed before rows are deleted one by one: an empty day would not be checked again.
+ * Notes what has expired, and drops days of interactions that no organisation keeps any more, oldest first. `at`
+ * decides what has expired, and null is the current time. Checks only days that have just expired for an organisation,
+ * because finding the organisations with rows in a day requires a scan of that day. So this has to succeed before rows
+ * are deleted one by one: an empty day would not be checked again.
  */
 export async function dropExpiredDays(
   pool: Pool,

@@ -5,7 +5,7 @@ import { databaseTime, queryRow, retryConflicts } from '../postgres/transactions
 import { expiredBelow, keptDaysOf } from './kept-days.ts';
 import { retentionLimits } from './limits.ts';
 
-/** The types whose rows are deleted step by step by functions that run with the owner's permissions. */
+/** The rows are deleted step by step by functions that run with the owner's permissions. */
 const expiring = {
   interactions: {
     id: 'interaction_id',
@@ -25,10 +25,9 @@ const expiring = {
 
 type Expiring = keyof typeof expiring;
 
-/** The functions that run on the cluster node that stores the organisation's rows. */
+/** They run on the cluster node that stores the organisation's rows. */
 export const expiryFunctions = Object.keys(expiring).map((type) => `expire_${type}`);
 
-/** An organisation's expired data that may not have been deleted yet. */
 interface Due {
   readonly organisation_id: string;
   /** All rows with smaller ids have expired. */
@@ -36,9 +35,8 @@ interface Due {
 }
 
 /**
- * Deletes organisations' expired interactions and receipts, as far as `dropExpiredDays` has noted them. `at` is the time
- * that decides what has expired, or null for the current time. Each step saves its own progress in
- * `retention_progress`, which readers use too, so a step that is repeated continues.
+ * Deletes what `dropExpiredDays` has noted. `at` decides what has expired, and null is the current time. Each step
+ * saves its own progress in `retention_progress`, which readers use too, so a step that is repeated continues.
  */
 export function expireRows(at: Date | null = null): JobKind {
   const step = (type: Expiring, then: Next<Expiring>): Step<Expiring> => ({
@@ -58,7 +56,7 @@ export function expireRows(at: Date | null = null): JobKind {
   });
 }
 
-/** Returns the organisations with rows to delete. The others are done. */
+/** The organisations without rows to delete are done. */
 async function findDue(pool: Pool, type: Expiring): Promise<ReadonlySet<string>> {
   const due = await dueOf(pool, type);
   if (due.length === 0) return new Set();
@@ -76,10 +74,7 @@ async function dueOf(pool: Pool, type: Expiring): Promise<Due[]> {
   return rows;
 }
 
-/**
- * Returns the organisations that have expired rows. Even a day after the last run, most organisations have nothing to
- * delete, so a single statement finds the others.
- */
+/** Even a day after the last run, most organisations have nothing to delete, so a single statement finds the others. */
 async function organisationsWithRows(pool: Pool, type: Expiring): Promise<Set<string>> {
   const { id } = expiring[type];
   const { rows } = await pool.query<{ organisation_id: string }>(
@@ -95,7 +90,7 @@ async function organisationsWithRows(pool: Pool, type: Expiring): Promise<Set<st
   return new Set(rows.map(({ organisation_id }) => organisation_id));
 }
 
-/** Records that there is nothing left to delete, unless more rows have expired in the meantime. */
+/** Unless more rows have expired in the meantime. */
 async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<void> {
   for (const [below, some] of Map.groupBy(done, ({ expired_below }) => expired_below))
     await pool.query(
@@ -106,8 +101,8 @@ async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<v
 }
 
 /**
- * Deletes an organisation's next rows. Returns true if there may be more. Deletes nothing if the operator has changed the
- * setting so that the rows no longer expire.
+ * Returns true if there may be more rows. Deletes nothing if the operator has changed the setting so that the rows no
+ * longer expire.
  */
 async function expireSome(
   pool: Pool,

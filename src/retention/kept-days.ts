@@ -1,26 +1,21 @@
 import type { Client, Pool } from '../postgres/pool.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
 
-/** The types whose retention can be shorter than the service's default. */
 export const keptTypes = ['interactions', 'receipts', 'rejections'] as const;
 export type KeptType = (typeof keptTypes)[number];
 
 const dayMs = 86_400_000;
 
-/**
- * Returns the start of the first day that is kept, in UTC. A retention of one day keeps data for 24 to 48 hours, because
- * days expire as a whole.
- */
+/** In UTC. A retention of one day keeps data for 24 to 48 hours, because days expire as a whole. */
 export function expiredBefore(days: number, at: Date): Date {
   return new Date(Math.floor(at.getTime() / dayMs - days) * dayMs);
 }
 
-/** Returns the smallest id that is kept. */
 export function expiredBelow(days: number, at: Date): string {
   return uuidFloor(expiredBefore(days, at).getTime());
 }
 
-/** Returns how many days an organisation keeps a type, or null if this is not set. */
+/** Null if this is not set. */
 export async function keptDaysOf(pool: Pool, organisationId: string, type: KeptType): Promise<number | null> {
   const { rows } = await pool.query<{ days: number | null }>(
     `select ${type}_kept_days as days from organisations where organisation_id = $1`,
@@ -29,10 +24,7 @@ export async function keptDaysOf(pool: Pool, organisationId: string, type: KeptT
   return rows[0]?.days ?? null;
 }
 
-/**
- * Returns the organisations that have a retention for rejections, by number of days. Fails in a restored database until
- * after-restore has replayed the settings.
- */
+/** By number of days. Fails in a restored database until after-restore has replayed the settings. */
 export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>> {
   const { rows } = await pool.query<{ organisation_id: string; days: number }>(
     `select organisation_id, rejections_kept_days as days from organisations
@@ -44,7 +36,7 @@ export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>>
   );
 }
 
-/** Returns how many days an organisation keeps rejections, or null if this is not set. Fails like `rejectionsKept`. */
+/** Null if this is not set. Fails like `rejectionsKept`. */
 export async function trustedRejectionDays(client: Client, organisationId: string): Promise<number | null> {
   const { rows } = await client.query<{ days: number }>(
     `select rejections_kept_days as days from organisations
@@ -54,7 +46,7 @@ export async function trustedRejectionDays(client: Client, organisationId: strin
   return rows[0]?.days ?? null;
 }
 
-/** Returns the id below which a missing interaction has expired. */
+/** A missing interaction with a smaller id has expired. */
 export async function goneBelow(client: Client, organisationId: string): Promise<string> {
   const { rows } = await client.query<{ below: string }>(
     `select greatest(deleted_below, expired_below) as below from retention_progress

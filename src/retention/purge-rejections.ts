@@ -7,7 +7,7 @@ import { uuidFloor } from '../registry/uuid-v7.ts';
 import { countChange } from '../rejections/rejection-kinds.ts';
 import { expiredBefore, rejectionsKept, trustedRejectionDays } from './kept-days.ts';
 
-/** Removes rejections of records that failed more than `daysKept` days ago, or more days than their organisation keeps. */
+/** An organisation may keep rejections for fewer days than `daysKept`. */
 export function purgeRejections(daysKept: number): JobKind {
   const oldestKept = (at: Date) => uuidFloor(at.getTime() - daysKept * 24 * 3_600_000);
   return jobKind<'purge'>({
@@ -47,8 +47,7 @@ export function purgeRejections(daysKept: number): JobKind {
 }
 
 /**
- * Finds organisations with old rejections, among all or the given ones. It searches each organisation's part of the
- * primary key, because no index orders all organisations' rejections by age.
+ * Searches each organisation's part of the primary key, because no index orders all organisations' rejections by age.
  */
 async function organisationsWithOld(
   pool: Pool,
@@ -68,9 +67,9 @@ async function organisationsWithOld(
 }
 
 /**
- * Removes some rejections and returns the kind of each. `skip locked` never waits for a lock, so this cannot deadlock,
- * and the next job removes the rows that were locked. It handles one organisation at a time, because a cluster can only
- * lock rows on one node.
+ * Returns the kind of each rejection. `skip locked` never waits for a lock, so this cannot deadlock, and the next job
+ * removes the rows that were locked. It handles one organisation at a time, because a cluster can only lock rows on one
+ * node.
  */
 async function removeSome(client: Client, organisationId: string, below: string): Promise<string[]> {
   const { rows } = await client.query<{ kind_id: string }>(
@@ -83,7 +82,7 @@ async function removeSome(client: Client, organisationId: string, below: string)
   return rows.map(({ kind_id }) => kind_id);
 }
 
-/** Removes kinds that have no rejections and have not been used for the given time. */
+/** Kinds that have no rejections and have not been used for the given time. */
 export async function purgeKinds(pool: Pool, unusedMs: number, round = new Round()): Promise<'more' | 'all'> {
   const unusedSince = new Date((await databaseTime(pool)).getTime() - unusedMs);
   return round.repeat(async () => {

@@ -3,14 +3,13 @@
 import type { Client } from '../postgres/pool.ts';
 import type { IdHashes } from './suppression-key.ts';
 
-/** An id to suppress, on behalf of one erasure. */
 export interface NewSuppression extends IdHashes {
   readonly erasureId: string;
-  /** When the suppression had been lifted before the database was restored. */
+  /** When it had been lifted, before the database was restored. */
   readonly liftedBefore?: string | null;
 }
 
-/** Suppresses ids from the given version on, and notes the keys that their hashes were made with. */
+/** From the given version on. The keys that the hashes were made with are noted too. */
 export async function addSuppressions(
   client: Client,
   { organisationId, version }: { readonly organisationId: string; readonly version: number },

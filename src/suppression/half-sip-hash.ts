@@ -10,7 +10,7 @@ export class HalfSipHash {
   #v1 = 0;
   #v2 = 0;
   #v3 = 0;
-  /** The two halves of the last hash, as signed integers. */
+  /** The last hash, as signed integers. */
   low = 0;
   high = 0;
 
@@ -20,7 +20,7 @@ export class HalfSipHash {
     this.#k1 = key.readInt32LE(4);
   }
 
-  /** Hashes `length` bytes starting at `at`, and sets `low` and `high` to the result. */
+  /** Sets `low` and `high`. */
   hash(bytes: DataView, at: number, length: number): void {
     this.#v0 = this.#k0;
     this.#v1 = this.#k1 ^ 0xee;

@@ -4,14 +4,13 @@ import { isBeingErased } from '../records/tables.ts';
 import { isUuid } from '../registry/fields.ts';
 import { uuidPattern } from './ids-in-text.ts';
 
-/** The largest number of ids in one query. */
 const idsPerQuery = 1_000;
 
 const noIds: ReadonlySet<string> = new Set();
 
 /**
- * Like `openIdsAmong`, for texts in which ids have to be searched. Few organisations erase somebody at the moment, and for
- * the others nothing is searched, because that took most of the time of a page of rejections.
+ * For texts in which ids have to be searched. Few organisations erase somebody at the moment, and for the others
+ * nothing is searched, because that took most of the time of a page of rejections.
  */
 export async function openIdsIn<T>(
   db: Pick<Pool, 'query'>,
@@ -29,8 +28,8 @@ export async function openIdsIn<T>(
 }
 
 /**
- * Returns the ids among these that belong to people whose erasure is not finished yet. Nobody may read them. The sweep may
- * not have found a customer of an erased user yet.
+ * The ids of people whose erasure is not finished yet. Nobody may read them. The sweep may not have found a customer of
+ * an erased user yet.
  */
 export async function openIdsAmong(
   db: Pick<Pool, 'query'>,
@@ -55,7 +54,7 @@ export async function openIdsAmong(
   return open;
 }
 
-/** Returns the response to an upload without these ids. */
+/** Removes the ids from the response to an upload. */
 export function answerWithout(ids: { has(id: string): boolean }, answer: string): string {
   return answer.replaceAll(new RegExp(`"(${uuidPattern.source})"`, 'gi'), (quoted, id: string) =>
     ids.has(id.toLowerCase()) ? 'null' : quoted,

@@ -20,7 +20,7 @@ export class IdFilter {
     return this.#parts.reduce((sum, { bits }) => sum + bits.byteLength, 0);
   }
 
-  /** Reserves space for this many hashes in one part. */
+  /** In one part. */
   reserve(count: number): void {
     const words = 2 ** Math.ceil(Math.log2(Math.max(1024, (count * bitsPerHash) / 32)));
     this.#parts.push({ bits: new Uint32Array(words), room: Math.floor((words * 32) / bitsPerHash) });
@@ -39,7 +39,7 @@ export class IdFilter {
       bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
   }
 
-  /** Returns whether the most recently computed hash may have been added. */
+  /** For the most recently computed hash. */
   has({ low, high }: HalfSipHash): boolean {
     for (const { bits } of this.#parts) if (isIn(bits, low, high)) return true;
     return false;

@@ -5,41 +5,39 @@ import { openIdsAmong } from './hidden-ids.ts';
 import { uuidsIn } from './ids-in-text.ts';
 import type { IdCheck } from './suppressions.ts';
 
-/** The tables with Idempotency-Keys. Clients can choose any string as a key, including one that contains an id. */
+/** Clients can choose any string as a key, including one that contains an id. */
 export type KeyTable = 'receipts' | 'upload_idempotency_keys' | 'interaction_idempotency_keys';
 
 const browserPrefix = 'browser ';
 const hashPrefix = 'sha256:';
 
-/** Returns the form in which a visitor's key is stored, so that it cannot equal a key of the organisation's programs. */
+/** A visitor's key must not equal a key of the organisation's programs. */
 export function browserKey(key: string): string {
   return `${browserPrefix}${key}`;
 }
 
-/** Returns the ids that an Idempotency-Key may contain: the key itself, the UUIDs in it, and its parts. */
+/** The key itself, the UUIDs in it, and its parts. */
 export function idsInKey(key: string): string[] {
   if (key.startsWith(hashPrefix)) return [key];
   const sent = key.startsWith(browserPrefix) ? key.slice(browserPrefix.length) : key;
   return [...new Set([key, sent, ...uuidsIn(key), ...sent.split(/[\s:;,/|]+/)])].filter((id) => id !== '');
 }
 
-/** Returns what is stored in place of a key that contains an erased id. Retries still find it. */
+/** Stored in place of a key that contains an erased id. Retries still find it. */
 export function hashedKey(key: string): string {
   return `${hashPrefix}${hash('sha256', key)}`;
 }
 
-/** Returns both forms in which a key may be stored. */
 export function formsOf(key: string): [plain: string, hashed: string] {
   return [key, hashedKey(key)];
 }
 
-/** Returns the form in which a key must be stored now. */
 export async function formToStore(check: IdCheck, key: string): Promise<string> {
   if (check.isEmpty) return key;
   return (await check.erasedAmong(idsInKey(key))).size > 0 ? hashedKey(key) : key;
 }
 
-/** Returns the form in which each key may be shown. An erasure may have begun that has not replaced the key yet. */
+/** An erasure may have begun that has not replaced the key yet. */
 export async function formsToShow(
   pool: Pick<Pool, 'query'>,
   organisationId: string,
@@ -51,9 +49,9 @@ export async function formsToShow(
 }
 
 /**
- * Replaces keys by their hashes. A request always claims a key in plain form first, even if it has to store the hash. The
- * plain form is therefore the lock, and a retry cannot claim the key while this transaction runs. If the hash has been
- * claimed as well, its claim stays.
+ * A request always claims a key in plain form first, even if it has to store the hash. The plain form is therefore the
+ * lock, and a retry cannot claim the key while this transaction runs. If the hash has been claimed as well, its claim
+ * stays.
  */
 export async function replaceKeys(
   client: Client,

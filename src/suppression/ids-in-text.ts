@@ -8,22 +8,21 @@ export function uuidsIn(text: string): string[] {
   return [...text.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());
 }
 
-/** A failed record. `record` is its JSON as it was sent, or null if that was not kept. */
+/** `record` is the JSON as it was sent, or null if that was not kept. */
 export interface FailedRecord {
   readonly type: UploadType;
   readonly record_id: string | null;
   readonly record: string | null;
 }
 
-/** Returns every string in a failed record that may be a person's id. */
 export function idsInFailed({ type, record_id, record }: FailedRecord): string[] {
   if (personalFields(type).identifying.length === 0) return [];
   return [...(record_id === null ? [] : [record_id]), ...(record === null ? [] : idsInText(type, record))];
 }
 
 /**
- * Returns every string in the JSON of a failed record that may be a person's id. These are all UUIDs, and the values of
- * identifying fields in any form, because the record may have failed for the form of an id.
+ * Every string that may be a person's id: all UUIDs, and the values of identifying fields in any form, because the
+ * record may have failed for the form of an id.
  */
 export function idsInText(type: UploadType, text: string): string[] {
   const { identifying } = personalFields(type);
@@ -35,9 +34,8 @@ export function idsInText(type: UploadType, text: string): string[] {
 }
 
 /**
- * Returns a failed record as it may be kept when people are erased. The result is the same object if none of their ids is
- * in it, and undefined if the record must go. A record that belongs to somebody else is kept with null in place of the
- * ids that it mentions.
+ * Returns the same object if it contains none of these ids, and undefined if the record must go. A record that belongs
+ * to somebody else is kept with null in place of the ids that it mentions.
  */
 export function withoutErased<T extends FailedRecord>(
   failed: T,
@@ -61,8 +59,8 @@ export function withoutErased<T extends FailedRecord>(
 }
 
 /**
- * Returns a pattern that finds the members with these names in JSON, at any depth. The groups are the name with its quotes
- * and the value, if it is a string or a number.
+ * Finds the members with these names in JSON, at any depth. The groups are the name with its quotes and the value, if
+ * it is a string or a number.
  */
 function membersNamed(names: readonly string[]): RegExp {
   return new RegExp(`("(?:${names.join('|')})")\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*)`, 'g');
@@ -73,7 +71,6 @@ function canBeId(value: string): boolean {
   return value.length <= 2 * limits.interactionUserCodePointsMax && !value.includes('\0');
 }
 
-/** Returns the id that a string or number in JSON stands for. */
 function idOf(json: string): string {
   if (!json.startsWith('"')) return json;
   try {
@@ -87,7 +84,7 @@ function inOneSpelling(id: string): string {
   return readUuid(id) ?? id;
 }
 
-/** Returns the strings and numbers in a value, at any depth. */
+/** At any depth. */
 function scalarsIn(value: unknown): string[] {
   const found: string[] = [];
   // A record may be nested so deeply that recursion would overflow the stack.
@@ -100,7 +97,7 @@ function scalarsIn(value: unknown): string[] {
   return found;
 }
 
-/** Returns the object in some JSON, or undefined if there is something else. */
+/** Undefined for anything else. */
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);

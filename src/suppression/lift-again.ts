@@ -1,8 +1,8 @@
 import type { Client } from '../postgres/pool.ts';
 
 /**
- * Lifts the suppressions of these erasures that had been lifted before the database was restored. Skips erasures whose
- * people may still be in a table or in the lake, where they are found by the hashes of their ids.
+ * Repeats what had been lifted before the database was restored. Skips erasures whose people may still be in a table or
+ * in the lake, where they are found by the hashes of their ids.
  */
 export async function liftAgain(
   client: Pick<Client, 'query'>,

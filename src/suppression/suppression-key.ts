@@ -3,18 +3,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readUuid } from '../registry/fields.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 
-/** The stored hashes of an erased id. */
 export interface IdHashes {
   readonly hash: Buffer;
   readonly filter: bigint;
-  /** Identifies the key. Null if the hashes were made by a version that did not note it. */
+  /** Null if the hashes were made by a version that did not note the key. */
   readonly fingerprint: Buffer | null;
 }
 
-/** How long ids are hashed before other requests have a turn. */
+/** After this time, other requests have a turn. */
 const sliceMs = 20;
 
-/** Hashes ids, or does similar work, without blocking other requests for long. */
 export async function inSlices<T, R>(items: readonly T[], make: (item: T) => R): Promise<R[]> {
   const made: R[] = [];
   let startMs = performance.now();
@@ -27,19 +25,19 @@ export async function inSlices<T, R>(items: readonly T[], make: (item: T) => R):
   return made;
 }
 
-/** Identifies a key without revealing it. */
+/** Does not reveal the key. */
 export function fingerprintOf(key: string): Buffer {
   return createHmac('sha256', key).update('fingerprint').digest().subarray(0, 8);
 }
 
 /**
- * Hashes the ids of one organisation's people. The same id has different hashes in different organisations, so that a
- * database dump does not reveal that a person was a customer of both.
+ * The same id has different hashes in different organisations, so that a database dump does not reveal that a person
+ * was a customer of both.
  */
 export class IdHasher {
   readonly #key: Buffer;
   readonly #fingerprint: Buffer;
-  /** The short hash, for the filter. */
+  /** For the filter. */
   readonly short: HalfSipHash;
 
   constructor(key: string, organisationId: string) {
@@ -59,7 +57,7 @@ export class IdHasher {
     return { hash: this.hashOf(id), filter, fingerprint: this.#fingerprint };
   }
 
-  /** Computes the short hash of an id and leaves the result in `short`. */
+  /** Leaves the result in `short`. */
   hashShort(id: string): void {
     const bytes = bytesOf(id);
     this.short.hash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
@@ -67,8 +65,7 @@ export class IdHasher {
 }
 
 /**
- * Returns the bytes to hash. A UUID is hashed as its sixteen bytes, however it is written, because UUID columns are read
- * without creating strings.
+ * A UUID is hashed as its sixteen bytes, however it is written, because UUID columns are read without creating strings.
  */
 function bytesOf(id: string): Buffer {
   const uuid = readUuid(id);

@@ -6,7 +6,6 @@ import { queryRow } from '../postgres/transactions.ts';
 import { IdFilter } from './id-filter.ts';
 import { fingerprintOf, IdHasher, inSlices } from './suppression-key.ts';
 
-/** An organisation's cached suppressions. */
 interface Known {
   readonly version: number;
   readonly filters: readonly { readonly hasher: IdHasher; readonly filter: IdFilter }[];
@@ -15,18 +14,18 @@ interface Known {
 const none: Known = { version: 0, filters: [] };
 
 /**
- * Checks whether an id belongs to an erased person. Suppressions are read from the database once and cached as filters.
- * Every writer compares the version, so a process never uses outdated suppressions. A filter has a false positive for one
- * id in 100,000, so its matches are looked up in the database.
+ * Suppressions are read from the database once and cached as filters. Every writer compares the version, so a process
+ * never uses outdated suppressions. A filter has a false positive for one id in 100,000, so its matches are looked up
+ * in the database.
  */
 export class Suppressions {
   readonly #keys: readonly string[];
   readonly #fingerprints: readonly Buffer[];
-  /** Called when an organisation has a new version, because cached customers may have been erased. */
+  /** Called because cached customers may have been erased. */
   onNewVersion: () => void = () => {};
-  /** Cached suppressions by organisation, with the least recently used organisation first. */
+  /** The least recently used organisation comes first. */
   readonly #known = new Map<string, Known>();
-  /** Versions that were read recently. Only used in a cluster. */
+  /** Only used in a cluster. */
   readonly #seen = new Map<string, { readonly version: number; readonly sentMs: number }>();
 
   /** The first key is used for new hashes. Hashes made with the other keys stay valid. */
@@ -36,8 +35,8 @@ export class Suppressions {
   }
 
   /**
-   * Returns the hasher that creates the hashes to store. Throws if this process lacks a key that is in use: its own keys
-   * may be the wrong ones, and no other process would recognise their hashes.
+   * Throws if this process lacks a key that is in use: its own keys may be the wrong ones, and no other process would
+   * recognise their hashes.
    */
   async hasherFor(pool: Pick<Pool, 'query'>, organisationId: string): Promise<IdHasher> {
     const [key] = this.#keys;
@@ -47,7 +46,6 @@ export class Suppressions {
     return new IdHasher(key, organisationId);
   }
 
-  /** Throws unless this process has all keys that the organisation's hashes were made with. */
   async requireKeys(client: Pick<Client, 'query'>, organisationId: string): Promise<void> {
     const { rows } = await client.query<{ fingerprint: string }>({
       name: 'missing keys of organisation',
@@ -59,7 +57,7 @@ export class Suppressions {
     if (rows.length > 0) throw keyMissing(rows.map(({ fingerprint }) => fingerprint));
   }
 
-  /** Looks for keys that any organisation's hashes were made with and that this process lacks. */
+  /** The keys that hashes of any organisation were made with and that this process lacks. */
   async lookForKeys(pool: Pick<Pool, 'query'>): Promise<string[]> {
     const { rows } = await pool.query<{ fingerprint: string }>({
       name: 'missing keys',
@@ -82,24 +80,24 @@ export class Suppressions {
     };
   }
 
-  /** Returns the version that this process has cached, or 0 if it knows no suppressions. */
+  /** The cached version, or 0 if no suppressions are known. */
   versionOf(organisationId: string): number {
     return (this.#known.get(organisationId) ?? none).version;
   }
 
-  /** Returns a check that finds erased people among ids, as of the given version or a later one. */
+  /** As of the given version or a later one. */
   async check(client: Client, organisationId: string, version: number): Promise<IdCheck> {
     if (version === 0) return nobodyErased;
     const known = await this.#upTo(client, organisationId, version);
     return new FilteredCheck(client, organisationId, known);
   }
 
-  /** Returns a check as of the version that is current in this transaction. */
+  /** As of the version that is current in this transaction. */
   async checkNow(client: Client, organisationId: string): Promise<IdCheck> {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
 
-  /** Returns the erasures that each of these ids belongs to. Skips the ids of people who were not erased. */
+  /** Skips the ids of people who were not erased. */
   async erasuresOf(
     client: Client,
     organisationId: string,
@@ -109,7 +107,7 @@ export class Suppressions {
     return check.erasuresOf(ids);
   }
 
-  /** Returns whether one of the ids may be erased. Uses the cached version and needs no query. */
+  /** Uses the cached version and needs no query. */
   mayBeErased(organisationId: string, ids: readonly (string | null)[]): boolean {
     const { filters } = this.#known.get(organisationId) ?? none;
     return ids.some((id) => id !== null && filters.some((one) => mayHave(one, id)));
@@ -121,15 +119,15 @@ export class Suppressions {
     this.#seen.clear();
   }
 
-  /** Records that the organisation had this version at some time after `sentMs`. */
+  /** It was current at some time after `sentMs`. */
   noteVersion(organisationId: string, version: number, sentMs: number): void {
     if (this.#seen.size >= limits.versionsSeenMax) this.#seen.clear();
     this.#seen.set(organisationId, { version, sentMs });
   }
 
   /**
-   * Returns whether this was the current version so recently that a transaction that has already started may rely on it.
-   * The sweep waits longer than that before it lists the running transactions.
+   * Whether a transaction that has already started may rely on the version. The sweep waits longer than that before it
+   * lists the running transactions.
    */
   wasCurrent(organisationId: string, version: number): boolean {
     const seen = this.#seen.get(organisationId);
@@ -139,7 +137,6 @@ export class Suppressions {
   async #upTo(client: Client, organisationId: string, version: number): Promise<Known> {
     const before = this.#known.get(organisationId);
     if (before && before.version >= version) {
-      // Move the entry to the end, because it is now the most recently used entry.
       this.#known.delete(organisationId);
       this.#known.set(organisationId, before);
       return before;
@@ -184,17 +181,13 @@ function mayHave({ hasher, filter }: Known['filters'][number], id: string): bool
   return filter.has(hasher.short);
 }
 
-/** Checks ids against the suppressions. */
 export interface IdCheck {
-  /** True if there are no suppressions. */
+  /** There are no suppressions. */
   readonly isEmpty: boolean;
-  /** Returns whether the id may belong to an erased person. */
   mayBeErased(id: string): boolean;
   /** Like `mayBeErased`, for a UUID whose sixteen bytes start at `at`. */
   mayBeErasedAt(bytes: DataView, at: number): boolean;
-  /** Returns the ids that belong to erased people. */
   erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  /** Returns the ids that belong to erased people, each with its erasures. */
   erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>>;
 }
 
@@ -257,7 +250,6 @@ class FilteredCheck implements IdCheck {
   }
 }
 
-/** Returns the error of a process that cannot recognise some erased people. */
 export function keyMissing(fingerprints: readonly string[]): RequestError {
   const keys = fingerprints.length === 1 ? 'the key with fingerprint' : 'the keys with the fingerprints';
   return new RequestError('erasure_key_missing', {
@@ -277,14 +269,14 @@ export async function currentVersion(client: Client, organisationId: string): Pr
 }
 
 interface HashesRead {
-  /** The hashes, with eight bytes each. */
+  /** Eight bytes each. */
   readonly hashes: Buffer | null;
   readonly last_version: number | null;
   readonly last_hash: Buffer | null;
   readonly count: number;
 }
 
-/** Adds the short hashes of all suppressions after a version. Reads them in chunks. */
+/** Reads the suppressions after a version in chunks. */
 async function addHashes(
   client: Client,
   organisationId: string,

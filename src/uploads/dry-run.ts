@@ -29,7 +29,7 @@ export interface Rehearsal {
   readonly references: KnownReferences;
 }
 
-/** Reports what an upload would do. It runs in a read-only transaction, which guarantees that nothing is written. */
+/** It runs in a read-only transaction, which guarantees that nothing is written. */
 export async function dryRun(
   pool: Pool,
   rehearsal: Rehearsal,
@@ -60,10 +60,7 @@ export async function dryRun(
   return { request_id: requestId, type, dry_run: true, batches: answers };
 }
 
-/**
- * Refuses a key that was used with another body, as an upload would. A dry run does not claim a key, and it does not
- * replay the first response if the key was used with the same body.
- */
+/** A dry run does not claim a key, and it does not replay the first response if the key was used with the same body. */
 async function refuseReusedKey(
   client: Client,
   { organisationId, type, idempotency }: Rehearsal,
@@ -92,7 +89,7 @@ function batchRehearsal(
 ): (client: Client, sent: CheckedBatch) => Promise<Rehearsed> {
   if (type === 'interactions')
     return (client, sent) => checkInteractions(client, organisationId, sent, references);
-  // This tracks what earlier records would have stored, so that an id sent twice gets the same response as in an upload.
+  // So that an id sent twice gets the same response as in an upload.
   const versions = new Versions(type);
   return (client, sent) => outcomesFor(client, organisationId, type, sent, versions, references.suppressions);
 }

@@ -12,14 +12,14 @@ import { commitBatch, type Progress } from './store/commit-batch.ts';
 import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
 export interface BatchEvents {
-  /** Commits a batch, and detects when batches no longer finish. */
+  /** Detects batches that no longer finish. */
   readonly watch: (commit: () => Promise<WrittenBatch>) => Promise<WrittenBatch>;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/** Stores an upload's batches in the order sent, each in its own transaction, and reports the outcome of every record. */
+/** Stores an upload's batches in the order sent, each in its own transaction. */
 export async function ingestRequest(
   pool: Pool,
   progress: Progress,
@@ -52,7 +52,7 @@ export async function ingestRequest(
   return batches;
 }
 
-/** Returns the response for a batch that was not stored. Records that had already failed keep their own errors. */
+/** Records that had already failed keep their own errors. */
 function brokenBatch(
   { requestId, type }: Progress,
   number: number,
@@ -72,5 +72,4 @@ function brokenBatch(
   return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
 }
 
-/** Thrown for a batch that is skipped because the database was unavailable for an earlier batch. */
 class DatabaseAway extends Error {}

@@ -8,17 +8,13 @@ export interface Overview {
   readonly types: readonly {
     readonly type: string;
     readonly records: number;
-    /** The newest `updated` value that was ever stored. */
     readonly newest_updated: string | null;
     readonly last_upload: string | null;
     readonly open_rejections: number;
   }[];
 }
 
-/**
- * Returns an organisation's overview. It reads counters that are updated whenever records are stored, instead of
- * counting rows.
- */
+/** Reads counters that are updated whenever records are stored, instead of counting rows. */
 export async function overviewOf(pool: Pool, organisationId: string): Promise<Overview> {
   await settleOrganisation(pool, organisationId);
   const counts = new Map((await countsOf(pool, organisationId)).map((count) => [count.type, count]));

@@ -53,9 +53,9 @@ export interface ReplayParts {
 
 export interface Replayed {
   readonly batches: readonly ReplayedBatch[];
-  /** The number of matching rejections that are left, or null if they could not be counted. */
+  /** Null if they could not be counted. */
   readonly remaining: number | null;
-  /** The cursor from which the next replay continues, or null when every matching rejection has been tried. */
+  /** Null when every matching rejection has been tried. */
   readonly nextCursor: string | null;
 }
 
@@ -63,10 +63,7 @@ export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
-/**
- * The format of a cursor: a type and a rejection id, up to which everything has been tried, followed by their
- * signature.
- */
+/** A type and a rejection id, up to which everything has been tried, followed by their signature. */
 const form = new RegExp(
   `^((?:${uploadTypes.join('|')})\\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([0-9A-Za-z_-]{22})$`,
 );
@@ -94,8 +91,8 @@ function placeOf(cursor: string, signer: CursorSigner): Place {
 }
 
 /**
- * Replays rejections. Records that now pass are stored, and their rejections are removed. The others stay, with their
- * new errors. Types that other types refer to come first, so that records that failed together can be fixed in one run.
+ * Records that now pass are stored, and their rejections are removed. The others stay, with their new errors. Types
+ * that other types refer to come first, so that records that failed together can be fixed in one run.
  */
 export async function replayRejections(
   parts: ReplayParts,
@@ -124,10 +121,8 @@ export async function replayRejections(
   return { batches: run.batches, nextCursor: run.stoppedAt, remaining };
 }
 
-/** Runs one replay request, batch by batch. */
 class ReplayRun {
   readonly batches: ReplayedBatch[] = [];
-  /** The cursor from which to continue, if the replay stopped early. */
   stoppedAt: string | null = null;
   hasStopped = false;
   readonly #parts: ReplayParts;
@@ -141,7 +136,6 @@ class ReplayRun {
     this.#replay = replay;
   }
 
-  /** Replays a type's rejections after the given id. */
   async replayType(type: UploadType, from: string, onError: (error: unknown) => void): Promise<void> {
     for (let after: string | undefined = from; after !== undefined; ) {
       if (this.#received === limits.rejectionsPerReplayMax || performance.now() > this.#deadlineMs)
@@ -168,10 +162,9 @@ class ReplayRun {
   }
 
   /**
-   * Replays the next batch and returns the last id that it tried. The records are read and checked before the
-   * transaction, which would otherwise hold its locks while the check waits for a thread. If one of the rejections has
-   * changed in the meantime, the batch is read again at half the size. The batch size grows again after a batch
-   * succeeds at the first attempt.
+   * Returns the last id that it tried. The records are read and checked before the transaction, which would otherwise
+   * hold its locks while the check waits for a thread. If one of the rejections has changed in the meantime, the batch
+   * is read again at half the size. The batch size grows again after a batch succeeds at the first attempt.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const { organisationId, filter } = this.#replay;
@@ -233,7 +226,7 @@ class ReplayRun {
     this.#received += batch.counts.received;
   }
 
-  /** Checks the records as an upload would, with the same limits, and in a worker thread if there are many. */
+  /** In a worker thread if there are many, as for an upload. */
   async #check(type: UploadType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
     const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
@@ -246,7 +239,6 @@ class ReplayRun {
     return batches[0] as CheckedBatch;
   }
 
-  /** Returns the response for the batch at which a replay stopped early. The outcome of its records is unknown. */
   #brokenOff(type: UploadType, error: unknown): ReplayedBatch {
     const answer = batchAnswer({
       number: this.batches.length + 1,
@@ -262,19 +254,15 @@ class ReplayRun {
   }
 }
 
-/** Thrown if another replay of the type is running and has not finished its batch in time. */
+/** Another replay of the type has not finished its batch in time. */
 class Busy extends Error {}
 
-/**
- * Thrown if an upload or another replay has stored one of the records in the meantime, or a client has discarded it.
- * This replay must not store the record in that case.
- */
+/** An upload or another replay has stored one of the records, or a client has discarded it, so this replay must not. */
 class ChangedMeanwhile extends Error {}
 
-/** Records that failed with these codes are not kept, so they cannot be replayed. */
+/** These records are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
-/** Returns the next rejections that can be replayed, up to `limit` or up to a total size in bytes. */
 async function listReplayable(
   pool: Pool,
   organisationId: string,
@@ -294,8 +282,8 @@ async function listReplayable(
 }
 
 /**
- * Throws if one of the rejections has changed. Replays take turns, so no other replay changes these rejections from now
- * on. `settle` detects removals by anything else.
+ * Replays take turns, so no other replay changes these rejections from now on. `settle` detects removals by anything
+ * else.
  */
 async function expectUnchanged(
   client: Client,
@@ -309,9 +297,8 @@ async function expectUnchanged(
 }
 
 /**
- * Deletes the rejections of records that passed or that belong to erased people, and updates the errors in the other
- * rejections. Returns the change in the count of each kind. If a record failed again, another transaction may have
- * removed and counted its rejection in the meantime.
+ * Returns the change in the count of each kind. If a record failed again, another transaction may have removed and
+ * counted its rejection in the meantime.
  */
 async function settle(
   client: Client,
@@ -332,8 +319,7 @@ async function settle(
     return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
   });
   if (tried.length === 0) return changes;
-  // All rows are locked in one statement. With two statements, an upload could lock them in another order and cause a
-  // deadlock.
+  // In one statement, because with two, an upload could lock the rows in another order and cause a deadlock.
   const there = await lockRejections(
     client,
     organisationId,

@@ -4,7 +4,7 @@ import { personalTables } from '../../people/personal-tables.ts';
 import { selectCluster } from '../../postgres/cluster/extension.ts';
 import type { Pool } from '../../postgres/pool.ts';
 
-/** The tables in which an erasure may change something. Their statistics can contain people's ids and other values. */
+/** The statistics of these tables can contain people's ids and other values. */
 const tables: readonly string[] = [
   ...personalTables.map(({ name }) => name),
   ...['rejections', 'unsettled_batches', 'receipts', 'receipt_batches', 'changes'],
@@ -14,10 +14,10 @@ const tables: readonly string[] = [
 ];
 
 /**
- * Creates a function that analyses one of these tables or partitions. It runs with the owner's permissions, because only
- * the owner may analyse a table. The partitions of a partitioned table are analysed one by one. The table itself has
- * statistics only if an operator analysed it. PostgreSQL before 18 can analyse it only together with all partitions, and
- * keeps the statistics of a table that has become empty until it has rows again.
+ * The function runs with the owner's permissions, because only the owner may analyse a table. The partitions of a
+ * partitioned table are analysed one by one. The table itself has statistics only if an operator analysed it.
+ * PostgreSQL before 18 can analyse it only together with all partitions, and keeps the statistics of a table that has
+ * become empty until it has rows again.
  */
 export const analyseFunction = `
   create or replace function analyse_erased(analysed text) returns void
@@ -48,10 +48,10 @@ export const analyseFunction = `
   revoke execute on function analyse_erased from public`;
 
 /**
- * Replaces the planner's statistics of the next of these tables and their partitions, in order of name, so that they forget
- * the people who were erased. `interactions` is the range of ids that were changed, and only their partitions are
- * analysed. Tables and partitions that were never analysed have no statistics, such as the partitions of coming days. On a
- * cluster, the coordinator does not know which shards were. Returns the name, or null if none is left.
+ * Replaces the planner's statistics of the next of these tables and partitions, in order of name, and returns its name,
+ * or null if none is left. `interactions` is the range of ids that were changed, and only their partitions are
+ * analysed. Tables and partitions that were never analysed have no statistics, such as the partitions of coming days.
+ * On a cluster, the coordinator does not know which shards were.
  */
 export async function analyseNext(
   pool: Pool,

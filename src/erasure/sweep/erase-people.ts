@@ -22,7 +22,7 @@ import { eraseCustomers, eraseRows } from './sweep-rows.ts';
 import type { SweepStep } from './sweep-step.ts';
 import { sweepAnswers, sweepKeys, sweepLog, sweepRejections, sweepReport } from './sweep-texts.ts';
 
-/** Erases the people of all open erasures of an organisation in one sweep. */
+/** One sweep covers all open erasures of an organisation. */
 export function erasePeople(suppressions: Suppressions): JobKind {
   return jobKind<SweepStep>({
     name: 'erasures',
@@ -84,12 +84,11 @@ async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<Swe
   return next === 'passed' ? { step: at.isExpanded ? 'report' : 'expand' } : next;
 }
 
-/** How far the expansion has got, and what follows it. */
 interface Expansion {
   readonly after: string | null;
-  /** Whether ids are added, which are suppressed from then on and take a fence of their own. */
+  /** Added ids are suppressed from then on and take a fence of their own. */
   readonly adds: boolean;
-  /** Whether ids of users are added, so that more customers can belong to these people. */
+  /** With ids of users, more customers can belong to these people. */
   readonly addsUsers: boolean;
 }
 
@@ -131,10 +130,10 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
   return adds ? { step: 'fence', position: { isExpanded: !addsUsers } } : { step: 'report' };
 }
 
-/** The tables that are changed in addition to those that an erasure counts. */
+/** Changed in addition to the tables that an erasure counts. */
 const uncounted = ['unsettled_batches'];
 
-/** The tables behind each count of an erasure, if their names differ. */
+/** If their names differ from the count's. */
 const countedTables: Readonly<Record<string, readonly string[]>> = {
   customers: ['customers', 'changes', 'report_interactions', 'report_visits', 'report_transactions'],
   interactions_unlinked: ['interactions'],
@@ -143,7 +142,7 @@ const countedTables: Readonly<Record<string, readonly string[]>> = {
   access_requests: ['access_request_records', 'access_request_ids'],
 };
 
-/** Makes the planner's statistics forget erased values, one table or partition at a time. */
+/** One table or partition at a time. */
 async function forgetStatistics(
   pool: Pool,
   { organisationId, position }: Place,
@@ -163,8 +162,8 @@ async function forgetStatistics(
 }
 
 /**
- * Deletes the ids in parts, and then marks the erasures as swept. From this point on, the tables contain the ids only in
- * the last entries of the change log. The lake's files may still contain the ids.
+ * Deletes the ids in parts. Once the erasures are swept, the tables contain the ids only in the last entries of the
+ * change log. The lake's files may still contain the ids.
  */
 async function end(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
   const search: Search = { organisationId, for: 'erasures' };

@@ -15,12 +15,11 @@ import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import type { SweepStep } from './sweep-step.ts';
 
-/** Returns whether an erasure was repeated after a restore, so that only the hashes of its people's ids are known. */
+/** The erasure was repeated after a restore, so that only the hashes of its people's ids are known. */
 export function isRestored({ step }: { readonly step: string }): boolean {
   return step.startsWith('identify');
 }
 
-/** Reads the next ids of people from one place in which they can be stored. */
 type Source = (db: Searched, organisationId: string, after: string | null) => Promise<Ids>;
 
 interface Ids {

@@ -8,16 +8,16 @@ import { firstUuid, lastUuid, uuidFloor } from '../../registry/uuid-v7.ts';
 import { rowsDone } from './sweep-rows.ts';
 
 export interface Rewritten {
-  /** The interactions whose user id was rewritten, for the change log. */
+  /** For the change log. */
   readonly changed: { readonly count: number; readonly ids: readonly string[] };
-  /** The position from which the next step continues, or null after the last step. */
+  /** Null after the last step. */
   readonly next: string | null;
 }
 
 /**
- * Rewrites the UUIDs in `user_id` that earlier releases stored in another spelling, in a limited number of an
- * organisation's interactions. The steps go from the newest interaction to the oldest, and `position` is the id below
- * which a step starts. Interactions with an id below `from` are left as they are.
+ * Rewrites the UUIDs in `user_id` that earlier releases stored in another spelling, in a limited number of
+ * interactions, from the newest to the oldest. `position` is the id below which a step starts. Interactions below
+ * `from` stay as they are.
  */
 export async function rewriteUserIds(
   client: Client,
@@ -55,10 +55,7 @@ export async function rewriteUserIds(
   return { changed: { count: ids.length, ids }, next };
 }
 
-/**
- * Notes that all user ids of an organisation are rewritten, for good or until more may have been stored. From now on,
- * searches use the index.
- */
+/** For good, or until more may have been stored. From now on, searches use the index. */
 export async function noteUserIdsRewritten(
   client: Client,
   organisationId: string,
@@ -71,17 +68,17 @@ export async function noteUserIdsRewritten(
   await queryRows(client, { text, values: [organisationId, isLast] }, 1);
 }
 
-/** How long processes of an earlier release may still store user ids in any spelling. */
+/** Processes of an earlier release may still store user ids in any spelling for this long. */
 const mixedFor = `interval '1 day'`;
 
 interface RewritingPlace {
-  /** The next step starts below this id, or at the newest interaction. */
+  /** Null for the newest interaction. */
   readonly below: string | null;
   readonly from: string;
   readonly isLast: boolean;
 }
 
-/** Begins to rewrite all interactions, or if that has been done, those that have arrived since it was last begun. */
+/** Covers all interactions, or if that has been done, those that have arrived since it was last begun. */
 async function begin(client: Client, organisationId: string): Promise<RewritingPlace> {
   const { from_ms, is_last } = await queryRow<{ from_ms: number | null; is_last: boolean | null }>(client, {
     text: `
@@ -98,8 +95,8 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
 }
 
 /**
- * Rewrites the user ids of all organisations that earlier releases have stored. Processes of an earlier release may store more
- * until the upgrade is over, so the newest interactions are rewritten again before each sweep and a day later.
+ * Processes of an earlier release may store more until the upgrade is over, so the newest interactions are rewritten
+ * again before each sweep and a day later.
  */
 export const rewriting: JobKind = jobKind<'rewrite'>({
   name: 'rewriting',

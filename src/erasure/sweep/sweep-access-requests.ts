@@ -17,16 +17,15 @@ interface Collected {
   readonly record: string;
 }
 
-/** An access request, and the number of its records by type. */
 interface Counted {
   readonly access_request_id: string;
   readonly records: Readonly<Record<string, number>>;
 }
 
 /**
- * Deletes the records that access requests have collected about the people being erased, and their ids in collected
- * interactions of others. No new records about them are
- * collected once the fences have been passed, because access requests skip everyone who is suppressed or hidden.
+ * Deletes what was collected about the people being erased, and their ids in collected interactions of others. No new
+ * records about them are collected once the fences have been passed, because access requests skip everyone who is
+ * suppressed or hidden.
  */
 export async function sweepAccess(client: Client, { organisationId, position }: Place): Promise<Swept> {
   const search: Search = { organisationId, for: 'erasures' };
@@ -76,7 +75,7 @@ export async function sweepAccess(client: Client, { organisationId, position }: 
 
 const keyOf = ({ access_request_id, type, id }: Collected) => `${access_request_id} ${type} ${id}`;
 
-/** Returns an interaction that belongs to none of these people without the ids that mention them. */
+/** Returns undefined unless it is an interaction of somebody else. */
 function withoutMentioned(collected: Collected, wanted: { has(id: string): boolean }): Collected | undefined {
   if (collected.type !== 'interactions') return undefined;
   const fields = personalFields('interactions');
@@ -96,7 +95,7 @@ async function forget(client: Client, organisationId: string, found: readonly Co
       order by access_request_id for update`,
     values: [organisationId, requests],
   };
-  // The rows are locked first, and in the same order as during collection, to avoid deadlocks.
+  // In the same order as during collection, to avoid deadlocks.
   const locked = await queryRows<Counted>(client, lock, requests.length);
   const remove = {
     text: `
@@ -110,8 +109,7 @@ async function forget(client: Client, organisationId: string, found: readonly Co
     ],
   };
   await queryRows(client, remove, found.length);
-  // Subtract the deleted records instead of counting all records again. A request can have millions of records, but a
-  // step deletes only a few.
+  // A request can have millions of records, but a step deletes only a few, so they are subtracted.
   const deleted = Map.groupBy(found, (one) => `${one.access_request_id} ${one.type}`);
   for (const { access_request_id, records } of locked) {
     const left = Object.entries(records)

@@ -18,7 +18,6 @@ import type { Swept } from './sweep-step.ts';
 
 const tables = personalTables.filter(({ type }) => type !== 'customers');
 
-/** Erases the next rows in all tables but `customers`. */
 export async function eraseRows(client: Client, { organisationId, position }: Place): Promise<Swept> {
   const at = (position ?? { table: 0, after: null }) as { table: number; after: unknown };
   const table = tables[at.table] as PersonalTable;
@@ -41,7 +40,6 @@ export async function eraseCustomers(client: Client, { organisationId, position 
   return { next: next === null ? { step: 'statistics' } : { step: 'customers', position: next }, done };
 }
 
-/** What happens to a row, and because of which erasure. */
 interface Decided {
   readonly id: string;
   readonly action: ErasureAction;
@@ -66,7 +64,7 @@ function decide(
   return mentioned && { id, action: 'unlink', erasureId: mentioned.request };
 }
 
-/** Deletes the rows, or clears their personal fields or the people that they mention, and logs the changes. */
+/** Also logs the changes. */
 async function erase(
   client: Client,
   search: Search,
@@ -98,7 +96,7 @@ async function erase(
   return done;
 }
 
-/** Returns the bookkeeping entry for changed rows. `added` is the difference to the number of rows. */
+/** `added` is the difference to the number of rows. */
 export function rowsDone(organisationId: string, type: string, ids: readonly string[], added: number): Done {
   const changed = { count: ids.length, ids: binaryArray('uuid', ids) };
   const stored = { type, changed, records: added, newestUpdated: null, isReceived: false };
@@ -113,7 +111,7 @@ async function noteRange(client: Client, organisationId: string, sorted: readonl
   );
 }
 
-/** Counts erased rows. `erasureIds` has an entry for each row. */
+/** `erasureIds` has an entry for each row. */
 export async function countErased(
   client: Client,
   organisationId: string,

@@ -22,7 +22,6 @@ export type SweepStep =
   | 'statistics'
   | 'end';
 
-/** The result of a step that works in the transaction that saves it. */
 export interface Swept {
   readonly next: Next<SweepStep>;
   readonly done?: readonly Done[];

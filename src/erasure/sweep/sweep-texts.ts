@@ -18,7 +18,7 @@ import type { Swept } from './sweep-step.ts';
 
 const searchOf = ({ organisationId }: Place): Search => ({ organisationId, for: 'erasures' });
 
-/** Erases the data from which the report is calculated. The report's figures stay. */
+/** The report's figures stay. */
 export async function sweepReport(client: Client, place: Place): Promise<Swept> {
   const { rows } = await client.query<{ id: string }>(
     `select distinct i.id from ${wantedIds(searchOf(place))} and i.id > $2 order by i.id limit ${limits.peoplePerSearch}`,
@@ -33,12 +33,12 @@ export async function sweepReport(client: Client, place: Place): Promise<Swept> 
 }
 
 interface RejectionsPlace {
-  /** Batches up to this one may have settled rejections, and contain ids themselves. They are settled first. */
+  /** These batches may have settled rejections, and contain ids themselves. They are settled first. */
   readonly settleUpTo?: string;
   readonly after: string | null;
 }
 
-/** Deletes people's failed records, whatever the reason for the failure, and clears their ids in those of others. */
+/** Whatever the reason for the failure. Ids in failed records of others are cleared. */
 export async function sweepRejections(client: Client, place: Place): Promise<Swept> {
   const { organisationId } = place;
   const at = (place.position ?? {
@@ -85,7 +85,7 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
   };
 }
 
-/** Removes the ids of failed customer records from the responses that are stored in receipts. */
+/** Only failed customer records have ids in the responses. */
 export async function sweepAnswers(client: Client, place: Place): Promise<Swept> {
   const { organisationId, position } = place;
   const { texts, next } = await readAnswerTexts(client, organisationId, position as string | null);
@@ -105,7 +105,7 @@ export async function sweepAnswers(client: Client, place: Place): Promise<Swept>
   return { next: next === null ? { step: 'keys' } : { step: 'receipts', position: next } };
 }
 
-/** Replaces Idempotency-Keys that contain ids by their hashes, so that retries still find them. */
+/** Keys are replaced by their hashes, so that retries still find them. */
 export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
   const { organisationId } = place;
   const at = (place.position ?? { table: 0, after: null }) as { table: number; after: string | null };
@@ -136,10 +136,9 @@ export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
 }
 
 /**
- * Overwrites people's ids in the change log with the nil UUID. The ids are not removed, because a cursor contains a
- * position in an entry's list of ids. Only entries about customers contain people's ids. This step runs before the
- * customers are deleted. The log entries about the deletion of customers stay until the day on which they were written is
- * dropped.
+ * Overwrites people's ids with the nil UUID. They are not removed, because a cursor contains a position in an entry's
+ * list of ids. Only entries about customers contain people's ids. This step runs before the customers are deleted. The
+ * log entries about the deletion of customers stay until the day on which they were written is dropped.
  */
 export async function sweepLog(client: Client, place: Place): Promise<Swept> {
   const { organisationId, position } = place;

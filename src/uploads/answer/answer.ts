@@ -12,21 +12,20 @@ type Problem = Problems[number];
 export interface UploadAnswer {
   readonly request_id: string;
   readonly type: UploadType;
-  /** Omitted if false. */
   readonly dry_run?: true;
   readonly batches: readonly BatchAnswer[];
 }
 
-/** The response for a batch as JSON text. It is serialised once for both the receipt and the client. */
+/** Serialised once for both the receipt and the client. */
 export interface WrittenBatch {
   readonly status: BatchStatus;
   readonly text: string;
   readonly counts: LoggedCounts;
-  /** Set if an earlier request with the same Idempotency-Key stored the batch. */
+  /** An earlier request with the same Idempotency-Key stored the batch. */
   readonly isRepeated?: true;
 }
 
-/** The counts for the log. `repeated` counts records that an earlier request stored. No other count includes them. */
+/** `repeated` counts records that an earlier request stored. No other count includes them. */
 export interface LoggedCounts extends Counts {
   readonly repeated?: number;
 }
@@ -36,12 +35,11 @@ interface BatchReport {
   readonly batchId: string;
   readonly requestId: string;
   readonly type: UploadType;
-  /** The index of the batch's first record in the request. The indexes in the response are relative to the request. */
+  /** The index of the batch's first record, because the response counts records from the start of the request. */
   readonly start: number;
   readonly outcomes: readonly Outcome[];
   readonly warnings: readonly Warning[];
   readonly interactionIds?: readonly (string | null)[] | undefined;
-  /** The reason why the batch as a whole was not stored, if it failed. */
   readonly broken?: BatchProblem;
 }
 
@@ -88,7 +86,6 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
 
 const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
 
-/** Returns the counts of a batch that an earlier request has stored. */
 export function repeatedCounts(received: number): LoggedCounts {
   return { ...noCounts, received, repeated: received };
 }
@@ -105,7 +102,7 @@ function statusOf({ received, failed }: Counts): BatchStatus {
   return failed === received ? 400 : 207;
 }
 
-/** Returns the HTTP status of a response, which is the batches' status if they agree, and 207 otherwise. */
+/** The batches' status if they agree, and 207 otherwise. */
 export function overallStatus(batches: readonly { readonly status: BatchStatus }[]): BatchStatus {
   const [first, ...others] = batches.map(({ status }) => status);
   return first !== undefined && others.every((status) => status === first) ? first : 207;
@@ -118,10 +115,7 @@ function summarise(counts: Counts): string {
   return `${counts.received} ${counts.received === 1 ? 'record' : 'records'} received: ${parts.join(', ')}.`;
 }
 
-/**
- * Returns a message for people. It contains the number of failed records and the first few reasons, each with the first
- * record that failed for this reason. Programs read `errors` instead.
- */
+/** A message for people. Programs read `errors` instead. */
 function explain(
   { received, failed }: Counts,
   reasons: ReadonlyMap<Problem, { readonly first: number; readonly count: number }>,

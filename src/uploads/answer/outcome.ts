@@ -1,17 +1,15 @@
 import type { UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
 
-/** Every possible outcome of a record. */
 export type Outcome =
   | { readonly kind: 'created' | 'updated' | 'unchanged' | 'stale' }
   | {
       readonly kind: 'failed';
-      /** The record's id, if it is known. */
       readonly id: string | null;
       readonly problems: readonly (FieldProblem | BatchProblem)[];
     };
 
-/** A problem outside the record: its batch was not stored, or it is unknown whether it was. */
+/** A problem outside the record, with its batch. */
 export interface BatchProblem {
   readonly field: null;
   readonly code: 'not_stored' | 'outcome_unknown';
@@ -44,10 +42,7 @@ const outcomeUnknownWithoutId: BatchProblem = {
     'the batch may or may not have been stored; send the request again with the same Idempotency-Key, because without one it may be stored twice',
 };
 
-/**
- * Returns the problem for a record whose outcome is unknown. Sending a record again overwrites it, but an interaction
- * has no id, so it would be stored twice.
- */
+/** Sending a record again overwrites it, but an interaction has no id, so it would be stored twice. */
 export function outcomeUnknownOf(type: UploadType): BatchProblem {
   return type === 'interactions' ? outcomeUnknownWithoutId : outcomeUnknown;
 }

@@ -19,49 +19,42 @@ import { type FieldProblem, makeCheck, sentId, unreadableRecord } from '../../re
 import { type Warning, WarningCounter } from '../../registry/warnings.ts';
 import { PlainReader } from './plain-reader.ts';
 
-/** A record that failed validation. */
 export interface FailedRecord {
-  /** The record's index in the batch. */
   readonly index: number;
   readonly id: string | null;
   readonly problems: readonly FieldProblem[];
 }
 
-/** A batch after the checks that need no database. It contains only the parts of the body that will be stored. */
+/** It contains only the parts of the body that will be stored. */
 export interface CheckedBatch {
   readonly received: number;
   readonly failed: readonly FailedRecord[];
-  /**
-   * The JSON, the id and the `updated` value of each failed record. The JSON is null if the record is not kept, and the
-   * other two are null if they are absent.
-   */
+  /** Of each failed record. The JSON is null if the record is not kept, the other two if they are absent. */
   readonly failedTexts: Buffer;
   readonly failedIds: Buffer;
   readonly failedUpdated: Buffer;
   /**
-   * The valid records, with one column per field, plus the event time for interactions. `indices` contains each row's
-   * index in the batch. All of a batch's buffers share one ArrayBuffer.
+   * One column per field, plus the event time for interactions. `indices` contains each row's index in the batch. All
+   * of a batch's buffers share one ArrayBuffer.
    */
   readonly rows: EncodedRows;
   readonly indices: readonly number[];
-  /** The distinct ids that the rows refer to, with one array per reference field of the type. */
+  /** The distinct ids, with one array per reference field of the type. */
   readonly referenced: readonly Buffer[];
-  /** A sample of the rows' own ids. */
   readonly sample: Buffer;
   readonly hasRepeatedIds: boolean;
   readonly warnings: readonly Warning[];
-  /** A hash of the failed records' fields for comparing two uploads. It does not depend on the order of the fields. */
+  /** For comparing two uploads. It does not depend on the order of the fields. */
   readonly failedSha256: Uint8Array | undefined;
 }
 
-/** A reference field and the ids that occur in it within a batch. */
 interface CollectedReference {
   readonly column: ArrayWriter;
   readonly ids: UuidSet;
   readonly where: { readonly column: ArrayWriter; readonly value: Uint8Array } | undefined;
 }
 
-/** Checks a batch's records one by one. A builder is used for all batches of its type, one after another. */
+/** A builder is used for all batches of its type, one after another. */
 export class BatchBuilder {
   readonly #check: ReturnType<typeof makeCheck>;
   readonly #fast: PlainReader;
@@ -119,7 +112,7 @@ export class BatchBuilder {
     return this.#received;
   }
 
-  /** Reads the record at `at` on the fast path. Returns its end offset, or -1 if the record is not plain. */
+  /** Returns the record's end, or -1 if it is not plain. */
   readFast(bytes: Buffer, at: number): number {
     const end = this.#fast.read(bytes, at);
     if (end < 0) return end;
@@ -128,9 +121,7 @@ export class BatchBuilder {
     return end;
   }
 
-  /**
-   * Reads any value at `at` on the slow path, and returns its end offset. Only the slow path reports a record's errors.
-   */
+  /** Returns the value's end. Only the slow path reports a record's errors. */
   readSlowly(bytes: Buffer, at: number): number {
     const { values, repeated, unreadable, end } = this.#slow.read(bytes, at, this.#warnings.unknownField);
     if (unreadable) {
@@ -216,8 +207,8 @@ export class BatchBuilder {
 }
 
 /**
- * A function that returns the builder for a type. Each thread keeps its own builders, because creating one for each
- * body took 60 microseconds, as long as reading two small records.
+ * Each thread keeps its own builders, because creating one for each body took 60 microseconds, as long as reading two
+ * small records.
  */
 export type Builders = (type: UploadType) => BatchBuilder;
 
@@ -225,7 +216,7 @@ export function makeBuilders(): Builders {
   return perType((type: UploadType) => new BatchBuilder(type));
 }
 
-/** Copies the arrays into one new ArrayBuffer, because the builder reuses its own memory for the next batch. */
+/** The builder reuses its own memory for the next batch. */
 function copyTogether(arrays: readonly Buffer[]): Buffer[] {
   const all = new ArrayBuffer(arrays.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -12,18 +12,16 @@ export interface CheckTask {
   readonly type: UploadType;
   readonly body: Uint8Array;
   readonly recordsMax: number;
-  /** Whether the body is NDJSON. */
   readonly isLines: boolean;
-  /** Whether to calculate a hash, because the upload will be compared with an earlier one. */
+  /** Set if the upload will be compared with an earlier one. */
   readonly wantsHash: boolean;
 }
 
-/** The result of a check. A refusal is returned as a value, because an error would lose its class between threads. */
+/** A refusal is returned as a value, because an error would lose its class between threads. */
 export type CheckResult =
   | { readonly batches: readonly PackedBatch[]; readonly bodySha256: Uint8Array | undefined }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
 
-/** Each thread has its own builders. */
 const builders = makeBuilders();
 
 // This lowers the thread's priority, so that short requests run first. With four uploading clients, it reduces the 99th
@@ -37,10 +35,7 @@ if (process.platform === 'linux') {
   }
 }
 
-/**
- * Checks an upload in a worker thread. Buffers are transferred in both directions, and freed when they are no longer
- * needed.
- */
+/** Buffers are transferred in both directions, and freed when they are no longer needed. */
 export default function check({ type, body, recordsMax, isLines, wantsHash }: CheckTask): CheckResult {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

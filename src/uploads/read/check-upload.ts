@@ -21,9 +21,8 @@ import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
 
 /**
- * Does the part of an upload that needs no database. It reads the body in one pass, checks each record, and splits the
- * records into batches. It finishes before the first batch is stored, so the body is not in memory while the database
- * works.
+ * Does the part of an upload that needs no database. It finishes before the first batch is stored, so the body is not
+ * in memory while the database works.
  */
 export function checkUpload(
   builders: Builders,
@@ -41,16 +40,13 @@ export function checkUpload(
 }
 
 export interface CheckOptions {
-  /** Whether the body is NDJSON, with one record per line and no enclosing object. */
+  /** NDJSON, with one record per line and no enclosing object. */
   readonly isLines?: boolean;
   readonly mayReadFast?: boolean;
   readonly wantsHash?: boolean;
 }
 
-/**
- * Returns a hash for comparing two uploads. It covers the records' stored form in the order sent, and the failed
- * records' fields.
- */
+/** For comparing two uploads. It covers the records' stored form in the order sent, and the failed records' fields. */
 export function hashBatches(batches: readonly CheckedBatch[]): Buffer {
   const hash = createHash('sha256');
   for (const { rows, indices, failedSha256, received } of batches) {
@@ -71,7 +67,7 @@ class UploadReader {
   readonly #beside = new WarningCounter();
   #besideBytes = 0;
   #hasRecords = false;
-  /** The error to throw at the end, when the rest of the body is known to be valid JSON. */
+  /** Thrown at the end, when the rest of the body is known to be valid JSON. */
   #problem: RequestError | undefined;
 
   constructor(batches: Batches, body: Buffer, recordsMax: number, mayReadFast: boolean) {
@@ -163,7 +159,6 @@ class UploadReader {
   }
 }
 
-/** Splits records into batches. */
 class Batches {
   readonly #builder: BatchBuilder;
   readonly #now = new Date();
@@ -184,7 +179,7 @@ class Batches {
     return this.#builder;
   }
 
-  /** Returns the finished batches. Warnings about members other than `records` are added to the first batch. */
+  /** Warnings about members other than `records` are added to the first batch. */
   finish(beside: WarningCounter): CheckedBatch[] {
     return [...this.#done, this.#builder.finish()].map((batch, at) =>
       at === 0 ? { ...batch, warnings: [...beside.list(), ...batch.warnings] } : batch,

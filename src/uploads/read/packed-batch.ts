@@ -1,18 +1,12 @@
 import type { CheckedBatch } from './batch-builder.ts';
 
-/**
- * A checked batch that is passed between threads. It consists of the memory that its buffers share, and its indices as
- * a typed array.
- */
+/** A batch that is passed between threads, with the memory that its buffers share. */
 export interface PackedBatch
   extends Pick<CheckedBatch, 'received' | 'failed' | 'hasRepeatedIds' | 'warnings' | 'failedSha256'> {
   readonly count: number;
   readonly indices: Int32Array;
   readonly memory: ArrayBuffer;
-  /**
-   * The lengths of the buffers in `memory`, in this order: the failed records' JSON, ids and times, the sample, the
-   * columns, the referenced ids.
-   */
+  /** In the order of `memory`: the failed records' JSON, ids and times, the sample, the columns, the referenced ids. */
   readonly lengths: readonly number[];
   readonly columns: number;
 }

@@ -24,9 +24,7 @@ export class PlainReader {
   #seen = 0;
   readonly #capitals = new Uint8Array(2);
   readonly #lower = new Uint8Array(36);
-  /** The `updated` value of the last record. */
   updated: Instant | null = null;
-  /** The `event_timestamp` of the last interaction as an instant. */
   eventTime: Instant | null = null;
 
   constructor(fields: Readonly<Record<string, Field>>, columns: readonly ArrayWriter[]) {
@@ -36,10 +34,7 @@ export class PlainReader {
     this.#required = this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
   }
 
-  /**
-   * Reads the record at `at` and returns its end offset. If the record is not plain, it returns -1 and has written
-   * nothing.
-   */
+  /** Returns the record's end. If the record is not plain, it returns -1 and has written nothing. */
   read(bytes: Uint8Array, at: number): number {
     if (bytes !== this.#bytes) {
       this.#bytes = bytes;
@@ -75,10 +70,7 @@ export class PlainReader {
     return this.#seen === this.#all || this.#fillIn();
   }
 
-  /**
-   * Returns the field whose name comes next. Records in one export have their fields in the same order, so the expected
-   * field is tried first.
-   */
+  /** Records in one export have their fields in the same order, so the expected field is tried first. */
   #readName(expected: number): PlainField | undefined {
     const next = this.#fields[expected];
     if (next && this.#isName(next)) return next;
@@ -193,7 +185,7 @@ export class PlainReader {
     }
   }
 
-  /** Writes the UUID from `from` to `end` into `#lower` in lower case. Returns false if it is not a UUID. */
+  /** Leaves the UUID in `#lower`. Returns false if it is not a UUID. */
   #lowerUuid(from: number, end: number): boolean {
     if (end - from !== 36) return false;
     for (let at = 0; at < 36; at++) {
@@ -206,8 +198,8 @@ export class PlainReader {
   }
 
   /**
-   * Reads a number of at most 15 digits, with or without decimals. A double represents such numbers exactly, and the
-   * quotient of two exact numbers is rounded correctly. Longer numbers take the slow path.
+   * A double represents numbers of at most 15 digits exactly, and the quotient of two exact numbers is rounded
+   * correctly. Longer numbers take the slow path.
    */
   #readNumber(): number | undefined {
     const bytes = this.#bytes;
@@ -244,14 +236,13 @@ export class PlainReader {
   }
 }
 
-/** The largest mask that is a non-negative 32-bit integer, because `&` and `|` return signed 32-bit integers. */
+/** `&` and `|` return signed 32-bit integers. */
 const maskMax = 2 ** 31 - 1;
 
 interface PlainField {
   readonly at: number;
   readonly bit: number;
   readonly quoted: Uint8Array;
-  /** The 32-bit words of `quoted`, without the remaining bytes. */
   readonly words: Int32Array;
   readonly plain: Plain | { readonly kind: 'other' };
   readonly required: boolean;
@@ -304,8 +295,8 @@ function isLetter(byte: number): boolean {
 }
 
 /**
- * Returns the index of the closing quote, or -1 if the string has escapes or forbidden characters. For dates and
- * date-times, the usual lengths are tried first, because their parsers reject any invalid character before the quote.
+ * Returns -1 if the string has escapes or forbidden characters. For dates and date-times, the usual lengths are tried
+ * first, because their parsers reject any invalid character before the quote.
  */
 function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
   if (kind === 'dateTime' || kind === 'eventTimestamp') {

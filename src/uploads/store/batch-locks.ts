@@ -4,10 +4,10 @@ import { limits } from '../../limits.ts';
 import { type Client, isLockTimeout } from '../../postgres/pool.ts';
 
 /**
- * Takes a shared lock on the organisation's batches of a type, so that batches run concurrently. A retry takes the lock
- * exclusively and runs alone, after the running batches and before later ones. Otherwise later batches could keep
- * overtaking it until it runs out of attempts. This must be the first statement of a transaction, because waiting while
- * holding other locks could cause a deadlock. Statements that are sent after it wait with it.
+ * Batches of a type share the lock and run concurrently. A retry takes it exclusively and runs alone, after the running
+ * batches and before later ones. Otherwise later batches could keep overtaking it until it runs out of attempts. This
+ * must be the first statement of a transaction, because waiting while holding other locks could cause a deadlock.
+ * Statements that are sent after it wait with it.
  */
 export async function enterBatch(
   client: Client,
@@ -24,8 +24,8 @@ export async function enterBatch(
 }
 
 /**
- * Waits until no other replay of the type is running. Replays of a type take turns, with one batch each. Returns false
- * if the wait takes too long, in which case the transaction has failed.
+ * Replays of a type take turns, with one batch each. Returns false if the wait takes too long, in which case the
+ * transaction has failed.
  */
 export async function waitForTurn(client: Client, organisationId: string, type: string): Promise<boolean> {
   try {

@@ -18,14 +18,13 @@ import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
 import { type KnownReferences, storeInteractions } from './store-interactions.ts';
 import { claimForUpload } from './upload-idempotency-keys.ts';
 
-/** The progress of a request whose batches are stored one after another. */
 export interface Progress {
   readonly organisationId: string;
   readonly keyId: string;
   readonly type: UploadType;
   readonly bodyBytes: number;
   readonly batchCount: number;
-  /** The start time in milliseconds on the monotonic clock. */
+  /** On the monotonic clock. */
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
@@ -33,13 +32,13 @@ export interface Progress {
    * Invalid interactions from a browser key are reported but not kept, because visitors could fill the disk with them.
    */
   readonly isFromBrowser?: boolean;
-  /** This becomes the earlier request's id if the request is a retry with the same Idempotency-Key. */
+  /** The earlier request's id, once the request turns out to be a retry with the same Idempotency-Key. */
   requestId: string;
 }
 
 /**
- * Stores a batch in one transaction, which includes its records, the rejections of failed records, the change in the
- * counts, and the receipt.
+ * The transaction includes the batch's records, the rejections of failed records, the change in the counts, and the
+ * receipt.
  */
 export async function commitBatch(
   pool: Pool,
@@ -54,7 +53,7 @@ export async function commitBatch(
       const { answer, key } = await claim(client, progress, number);
       return answer ?? { ...(await storeChecked(client, organisationId, type, checked, references)), key };
     };
-    // The statements are sent together. If the first one fails, the others fail too, and the first error is the cause.
+    // Sent together. If the first statement fails, the others fail too, and the first error is the cause.
     const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
     if ('text' in stored)
       return { result: { ...stored, counts: repeatedCounts(checked.received) }, done: [] };
@@ -78,7 +77,6 @@ export async function commitBatch(
   });
 }
 
-/** Stores the checked rows as records or as interactions. */
 export function storeChecked(
   client: Client,
   organisationId: string,
@@ -93,17 +91,16 @@ export function storeChecked(
 }
 
 interface Claimed {
-  /** The batch's answer if it is already stored. */
   readonly answer: Omit<WrittenBatch, 'counts'> | undefined;
-  /** The Idempotency-Key in the form in which the receipt may contain it. */
+  /** In the form in which the receipt may contain it. */
   readonly key: string | null;
 }
 
 /**
- * Claims the Idempotency-Key, or joins the earlier request that holds it. Batches that the earlier request has already
- * stored are answered from its receipt, and the others are stored. The key stays locked until the batch commits, so a
- * concurrent retry of the same batch waits and then finds the response. A request that claimed its key with an earlier
- * batch only has to lock the key. A retry that joined the request may be ahead of it.
+ * Joins the earlier request if one holds the key. Batches that it has already stored are answered from its receipt, and
+ * the others are stored. The key stays locked until the batch commits, so a concurrent retry of the same batch waits
+ * and then finds the response. A request that claimed its key with an earlier batch only has to lock the key. A retry
+ * that joined the request may be ahead of it.
  */
 async function claim(client: Client, progress: Progress, number: number): Promise<Claimed> {
   const { organisationId, type, idempotency, requestId } = progress;
@@ -148,7 +145,6 @@ function headOf(
   };
 }
 
-/** Returns the part of a receipt that a batch adds. */
 export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddition {
   return {
     status: answer.status,
@@ -159,7 +155,6 @@ export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddit
   };
 }
 
-/** Returns the rows that the batch stored, for the change log and the counts. */
 export function storedOf(
   type: UploadType,
   { rows }: CheckedBatch,

@@ -5,10 +5,10 @@ import { sentRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
- * Finds the records that are not stored yet and the records that differ from their stored version. An unchanged row
- * that reached `on conflict` would be locked and logged even though it stays the same. With 50,000 such rows, that took
- * 142 ms and 5.7 MB of WAL. Filtering them out here takes 16 ms and writes no WAL. The comment on `exists` in tables.ts
- * explains the `offset 0`. The rows are counted, so that a row never counts as unchanged without having been compared.
+ * An unchanged row that reached `on conflict` would be locked and logged even though it stays the same. With 50,000
+ * such rows, that took 142 ms and 5.7 MB of WAL. Filtering them out here takes 16 ms and writes no WAL. The comment on
+ * `exists` in tables.ts explains the `offset 0`. The rows are counted, so that a row never counts as unchanged without
+ * having been compared.
  */
 const statement = perType((type) => {
   const { name, id, columns, types } = tableOf(type);
@@ -31,7 +31,6 @@ const statement = perType((type) => {
 export interface Compared {
   readonly absent: readonly number[];
   readonly changed: readonly number[];
-  /** Rows that are older than the stored version. */
   readonly stale: readonly number[];
 }
 
@@ -50,7 +49,7 @@ export async function compare(
   return sortOut(found);
 }
 
-/** Parses a text such as `c3,a7`. If each result were a row, the driver would take 1 to 2 microseconds per row. */
+/** Parses a text such as `c3,a7`. One result per row would take the driver 1 to 2 microseconds per row. */
 function sortOut(found: string | null): Compared {
   const lists: Record<string, number[]> = { a: [], c: [], s: [] };
   for (const one of found?.split(',') ?? []) lists[one.charAt(0)]?.push(Number(one.slice(1)));

@@ -3,17 +3,13 @@ import type { Client } from '../../postgres/pool.ts';
 import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
-/**
- * The statement that inserts the records whose id is not stored yet. It skips the other records without locking or
- * logging them.
- */
+/** Skips stored records without locking or logging them. */
 const insert = perType((type) => ({
   name: `insert new ${type}`,
   text: `${insertRows(tableOf(type))}
       on conflict do nothing returning ${tableOf(type).id} as id`,
 }));
 
-/** Inserts new rows and returns the rows that were already stored. */
 export async function insertNew(
   client: Client,
   organisationId: string,

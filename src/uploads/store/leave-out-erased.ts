@@ -12,7 +12,6 @@ import type { CheckedBatch } from '../read/batch-builder.ts';
 interface IdentifyingField {
   readonly position: number;
   readonly isText: boolean;
-  /** Whether the field counts only in records that name no owner. */
   readonly isAlone: boolean;
   readonly problem: FieldProblem;
 }
@@ -36,20 +35,19 @@ export function hasPeople(type: UploadType): boolean {
   return identifyingFields(type).length > 0;
 }
 
-/** A batch without erased people's records. */
 export interface Remaining {
   /**
-   * The batch without erased people's ids: records that had already failed have no id and no other errors, and other
-   * people's records do not mention them.
+   * Records that had already failed have no id and no other errors, and other people's records do not mention erased
+   * people.
    */
   readonly checked: CheckedBatch;
-  /** The outcome of each row that is skipped because its person was erased. */
+  /** The rows that are skipped because their person was erased. */
   readonly erased: ReadonlyMap<number, Outcome>;
 }
 
 const nothing: ReadonlyMap<number, Outcome> = new Map();
 
-/** Finds erased people's records in a batch. The response and the receipt report these records without an id. */
+/** The response and the receipt report erased people's records without an id. */
 export async function leaveOutErased(
   type: UploadType,
   checked: CheckedBatch,
@@ -73,7 +71,6 @@ export async function leaveOutErased(
   return { checked: withoutFailed(withoutMentions(checked, mentioned), failedRecords, erasedIds), erased };
 }
 
-/** Returns a function that returns whether a row names its owner. */
 function namesOwner(type: UploadType, { rows: { count, arrays } }: CheckedBatch): (row: number) => boolean {
   const owners = identifyingFields(type).filter(({ isAlone }) => !isAlone);
   const columns = owners.map(({ position }) => arrays[position] as Buffer);
@@ -81,7 +78,7 @@ function namesOwner(type: UploadType, { rows: { count, arrays } }: CheckedBatch)
   return (row) => columns.some((_, column) => !rows.isNullAt(column, row));
 }
 
-/** Returns the batch with null in place of these ids, which are in records of other people. */
+/** Empties these ids, which are in records of other people. */
 function withoutMentions(checked: CheckedBatch, mentioned: readonly Suspect[]): CheckedBatch {
   if (mentioned.length === 0) return checked;
   const { count, arrays } = checked.rows;
@@ -104,7 +101,6 @@ function failedIn(type: UploadType, { failed, failedTexts }: CheckedBatch): Fail
   }));
 }
 
-/** Returns the batch without the ids and errors of erased people's records that had already failed. */
 function withoutFailed(
   checked: CheckedBatch,
   records: readonly FailedRecord[],
@@ -137,10 +133,7 @@ interface Suspect {
   readonly field: IdentifyingField;
 }
 
-/**
- * Returns the rows whose value in a field may be an erased person's id. For UUIDs, it creates strings only for those
- * values.
- */
+/** For UUIDs, it creates strings only for values that may be an erased person's id. */
 function suspectsIn(
   field: IdentifyingField,
   { rows: { count, arrays } }: CheckedBatch,

@@ -5,23 +5,21 @@ import { exists } from '../../records/tables.ts';
 import { perType, type ResourceType, referencesOf } from '../../registry/resources.ts';
 
 export interface LookedUp {
-  /** The missing ids for each of the type's references, in the order of `referencesOf`. */
+  /** In the order of `referencesOf`. */
   readonly missing: readonly ReadonlySet<string>[];
-  /** Whether many of the batch's records are already stored, according to a sample. */
+  /** According to a sample. */
   readonly manyStored: boolean;
-  /** The ids of the type's records that have a rejection. */
   readonly rejectedIds: RejectedIds;
   readonly suppressionsVersion: number;
 }
 
-/** All ids if there are only a few, otherwise 'many'. */
 export type RejectedIds = ReadonlySet<string> | 'many';
 
 /**
- * Answers four questions about a batch in one statement: which references are missing, whether the batch was probably
- * sent before, which records of its type have a rejection, and whether people were erased. Returns a row only if the
- * organisation exists. Looking up every id in a batch here would cost a third of the throughput for new records,
- * because PostgreSQL looks them up again when it inserts them.
+ * Answers four questions in one statement: which references are missing, whether the batch was probably sent before,
+ * which records of its type have a rejection, and whether people were erased. Looking up every id here would cost a
+ * third of the throughput for new records, because PostgreSQL looks them up again when it inserts them. Returns a row
+ * only if the organisation exists.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);
@@ -58,7 +56,6 @@ export async function lookUp(
   return {
     missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),
     manyStored: row.many_stored === true,
-    // The statement fetches one more id than the maximum.
     rejectedIds: rejectedIds.size > limits.fewRejectionsMax ? 'many' : rejectedIds,
     suppressionsVersion: row.suppressions_version as number,
   };

@@ -30,23 +30,20 @@ interface Where {
   readonly organisationId: string;
   readonly type: UploadType;
   readonly requestId: string;
-  /** The index of the batch's first record in the request. */
   readonly start: number;
-  /** Whether the key is a browser key. Only records with missing references are then kept. */
+  /** Only records with missing references are kept for a browser key. */
   readonly isFromBrowser?: boolean;
 }
 
 export interface Settled {
-  /** The change in the number of rejections of each kind. */
   readonly rejected: Map<string, number>;
-  /** The statements that record batches to be settled later. */
+  /** Record batches to be settled later. */
   readonly writes: readonly Write[];
 }
 
 /**
- * Removes the rejections of records that are now stored, or defers the removal if the type has many rejections. It also
- * keeps the batch's failed records as rejections, each replacing the record's earlier rejection. A newer version's
- * rejection always stays.
+ * The removal is deferred if the type has many rejections. The batch's failed records are kept as rejections, each
+ * replacing the record's earlier rejection. A newer version's rejection always stays.
  */
 export async function settleRejections(client: Client, where: Where, stored: StoredRows): Promise<Settled> {
   const { checked } = stored;
@@ -74,8 +71,8 @@ function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): 
 }
 
 /**
- * Finds the rejections of the batch's records. If the type has few rejections, the ids of the rejected records are
- * known and rarely occur in the batch. If it has many, only failed records are looked up.
+ * If the type has few rejections, the ids of the rejected records are known and rarely occur in the batch. If it has
+ * many, only failed records are looked up.
  */
 function findEarlier(
   client: Client,
@@ -98,10 +95,7 @@ function findEarlier(
   return () => findRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays });
 }
 
-/**
- * Returns the statements that defer the removal of rejections if the type has many. They cover the records that were
- * stored and did not also fail.
- */
+/** For records that were stored and did not also fail. */
 function leaveForLater(
   { organisationId, type }: Where,
   { rows }: CheckedBatch,
@@ -122,18 +116,14 @@ function idsAndUpdated(type: UploadType, { count, arrays }: EncodedRows): Encode
 
 interface Failure {
   readonly id: string | null;
-  /** The record's index in the batch. */
   readonly index: number;
   readonly problems: Problems;
-  /** The position among the failed records, or the row if a reference is missing. */
+  /** Among the failed records, or the row if a reference is missing. */
   readonly at: number;
   readonly isRow: boolean;
 }
 
-/**
- * Returns the failures to keep, which are the last failure of each record, unless the record was stored later in the
- * batch.
- */
+/** The last failure of each record, unless the record was stored later in the batch. */
 function openFailures(
   type: UploadType,
   { rows, indices, failed }: CheckedBatch,
@@ -168,7 +158,7 @@ async function keep(
   failures: readonly Failure[],
   changes: Map<string, number>,
 ): Promise<void> {
-  // All rejections get the same timestamp, so that their ids are ordered by index alone.
+  // The same for all rejections, so that their ids are ordered by index alone.
   const nowMs = Date.now();
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));
@@ -190,10 +180,7 @@ async function keep(
   }
 }
 
-/**
- * Creates the rejections. Their ids ascend in the order of the records, which is also the order in which they are
- * replayed.
- */
+/** Their ids ascend in the order of the records, which is also the order in which they are replayed. */
 function newRejections(
   start: number,
   nowMs: number,

@@ -21,10 +21,7 @@ import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
 import { Versions } from './versions.ts';
 
-/**
- * Returns one outcome per record in a batch. Failed records keep their outcomes, and the outcome of each row comes from
- * `outcomeOf`.
- */
+/** Failed records keep their outcomes. */
 export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
   const outcomes: Outcome[] = new Array(batch.received);
   for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
@@ -39,21 +36,18 @@ interface Target {
 }
 
 export interface StoredRows {
-  /** The outcomes, one per row. */
   readonly outcomes: readonly Outcome[];
-  /** The ids of the records that were created or changed. */
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
-  /** The batch without the ids of erased people. */
   readonly checked: CheckedBatch;
-  /** The id of each interaction in the batch by index, or null if it failed. Undefined for records. */
+  /** By index, and null for failed ones. Undefined for records. */
   readonly interactionIds?: readonly (string | null)[];
 }
 
 /**
- * Stores a batch's rows in its transaction. It first inserts new rows and then updates stored rows that differ, both in
- * id order. Every transaction follows these two phases, so no two of them can deadlock: while inserting, a transaction
- * holds no lock on a row that was stored before, and all updates queue in the same order.
+ * First inserts new rows and then updates stored rows that differ, both in id order. Every transaction follows these
+ * two phases, so no two of them can deadlock: while inserting, a transaction holds no lock on a row that was stored
+ * before, and all updates queue in the same order.
  */
 export async function storeRows(
   client: Client,
@@ -89,7 +83,6 @@ function changedAmong({ count, arrays }: EncodedRows, outcomes: readonly Outcome
   return { count: picked.count, ids: picked.arrays[0] as Buffer };
 }
 
-/** Stores rows with distinct ids. */
 async function storeDistinct(target: Target, rows: EncodedRows, manyStored: boolean): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const compareWithStored = async (asked: readonly number[]) => {
@@ -98,8 +91,7 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
     for (const at of compared.stale) outcomes[asked[at] as number] = stale;
     return { absent: compared.absent.map(of(asked)), changed: compared.changed.map(of(asked)) };
   };
-  // Comparing costs a lookup for each new row, and inserting costs one for each stored row. The sample determines which
-  // is done first.
+  // Comparing costs a lookup for each new row, and inserting costs one for each stored row, so the sample decides.
   const all = allRows(rows.count);
   const first = manyStored ? await compareWithStored(all) : { absent: all, changed: [] };
   for (const row of first.absent) outcomes[row] = created;
@@ -111,7 +103,7 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   return outcomes;
 }
 
-/** Inserts the given rows and returns the rows that were already stored. */
+/** Returns the rows that were already stored. */
 async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const { client, organisationId, type } = target;
@@ -119,10 +111,7 @@ async function insert(target: Target, rows: EncodedRows, asked: readonly number[
   return stored.map(of(asked));
 }
 
-/**
- * Updates stored rows whose values differ. A row is stale if a newer version is stored. The function checks that every
- * row was either updated or stale.
- */
+/** A row that is not updated must be stale, because a newer version is stored. */
 async function update(
   target: Target,
   rows: EncodedRows,
@@ -140,9 +129,8 @@ async function update(
 }
 
 /**
- * Stores rows with repeated ids as if they had arrived one after another. The first row with each id is inserted. After
- * that, every id is stored and locked, so each row's outcome can be computed here, and only the last version of an id
- * has to be written.
+ * Has the result of storing the rows one after another. The first row with each id is inserted. After that, every id is
+ * stored and locked, so each row's outcome can be computed here, and only the last version of an id has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
   const { client, organisationId, type } = target;
@@ -184,12 +172,11 @@ function allRows(count: number): number[] {
   return Array.from({ length: count }, (_, row) => row);
 }
 
-/** Returns a function that maps positions among the picked rows to row numbers. */
+/** Maps positions among the picked rows to row numbers. */
 function of(picked: readonly number[]): (at: number) => number {
   return (at) => picked[at] as number;
 }
 
-/** The references of each type, with the error for a missing reference. */
 const referencesOfType = perType((type: UploadType) =>
   sentReferencesOf(type).map(({ field, position, where, type: referenced }) => ({
     position,
@@ -198,12 +185,11 @@ const referencesOfType = perType((type: UploadType) =>
   })),
 );
 
-/** Returns a row's id as the response shows it, or null if the row was sent without an id. */
+/** Null for interactions, which are sent without an id. */
 export function idOfRow(type: UploadType, rows: EncodedRows, row: number): string | null {
   return type === 'interactions' ? null : idAt(rows, row);
 }
 
-/** Sets the outcome of each row with a missing reference. */
 export function failMissing(
   type: UploadType,
   rows: EncodedRows,

@@ -13,7 +13,6 @@ import type { CheckedBatch } from '../read/batch-builder.ts';
 import { leaveOutErased } from './leave-out-erased.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
 
-/** The cache of ids that interactions may refer to, and the suppressions. */
 export interface KnownReferences {
   readonly known: KnownIds;
   readonly suppressions: Suppressions;
@@ -21,9 +20,8 @@ export interface KnownReferences {
 }
 
 /**
- * Stores a batch's interactions whose references exist, in the batch's transaction. All of them are new and get an id
- * here, except replayed interactions that were sent with an Idempotency-Key in the last 24 hours. `givenIds` contains
- * the ids of those interactions, by index.
+ * All interactions are new and get an id here, except replayed ones that were sent with an Idempotency-Key in the last
+ * 24 hours. `givenIds` contains the ids of those interactions, by index.
  */
 export async function storeInteractions(
   client: Client,
@@ -46,10 +44,7 @@ export async function storeInteractions(
   return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), checked, interactionIds };
 }
 
-/**
- * Returns the outcome of each row, which depends on its references and its person, and the batch without erased
- * people's ids.
- */
+/** Returns each row's outcome, and the batch without erased people's ids. */
 export async function checkInteractions(
   client: Client,
   organisationId: string,
@@ -59,8 +54,7 @@ export async function checkInteractions(
   const { rows, referenced } = sent;
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const { known, suppressions } = references;
-  // The queries are sent together. If people were erased, references are looked up again, because a cached customer may
-  // be gone.
+  // If people were erased, references are looked up again, because a cached customer may be gone.
   const [check, found] = await Promise.all([
     suppressions.checkNow(client, organisationId),
     missingAmong(client, organisationId, referenced, known),
@@ -76,9 +70,9 @@ export async function checkInteractions(
 }
 
 /**
- * Creates ids. New ids share one timestamp and 62 random bits, and count up in the order sent. The receipt stores them
- * with the response: 1,000 ids take PostgreSQL 0.5 ms and 4 KB. With separate random bits for each id, which do not
- * compress, they would take 1.1 ms and 24 KB.
+ * New ids share one timestamp and 62 random bits, and count up in the order sent. The receipt stores them with the
+ * response: 1,000 ids take PostgreSQL 0.5 ms and 4 KB. With separate random bits for each id, which do not compress,
+ * they would take 1.1 ms and 24 KB.
  */
 function idsFor(given: readonly (string | null)[]): Buffer {
   const nowMs = Date.now();

@@ -5,8 +5,8 @@ import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
- * The statement that overwrites whole stored records. A plain `update` would work on a single server, but a cluster
- * only plans `insert … select` as one task on the node that stores the rows.
+ * A plain `update` would work on a single server, but a cluster only plans `insert … select` as one task on the node
+ * that stores the rows.
  */
 const replace = perType((type) => {
   const table = tableOf(type);
@@ -18,7 +18,7 @@ const replace = perType((type) => {
   };
 });
 
-/** The same statement, but it never overwrites a newer version, which may have arrived since the rows were compared. */
+/** Never overwrites a newer version, which may have arrived since the rows were compared. */
 const update = perType((type) => ({
   name: `update ${type}`,
   text: `${replace(type).text}
@@ -33,7 +33,7 @@ const lock = perType((type) => {
   };
 });
 
-/** Updates stored records, and returns whether all of them were written. */
+/** Returns whether all of them were written. */
 export async function updateStored(
   client: Client,
   organisationId: string,
@@ -45,7 +45,7 @@ export async function updateStored(
   return rowCount === count;
 }
 
-/** Locks stored records in id order until the transaction ends. */
+/** In id order, until the transaction ends. */
 export async function lockStored(
   client: Client,
   organisationId: string,
@@ -55,7 +55,7 @@ export async function lockStored(
   await queryRows(client, { ...lock(type), values: [organisationId, arrays[0]] }, count);
 }
 
-/** Overwrites stored records that are already locked. */
+/** The records must be locked. */
 export async function replaceLocked(
   client: Client,
   organisationId: string,

@@ -11,7 +11,7 @@ export interface UploadClaim {
   readonly type: string;
   readonly bodySha256: Buffer;
   readonly now: Date;
-  /** A key that was claimed before this instant has expired and may be claimed again. */
+  /** An older claim has expired, and its key may be claimed again. */
   readonly forgottenBefore: Date;
 }
 
@@ -20,20 +20,18 @@ export interface UploadHolder {
   readonly sameBody: boolean;
 }
 
-/** The outcome of claiming a key. */
 interface Claimed {
-  /** The request that holds the key, unless it is this one. */
+  /** Undefined if this request holds the key. */
   readonly holder: UploadHolder | undefined;
-  /** The key in the form in which it may be stored. */
+  /** In the form in which it may be stored. */
   readonly key: string;
 }
 
 /**
- * Claims the key for this request, or returns the request that holds it. In both cases, the key is locked until our
- * transaction ends, so the second of two concurrent requests waits here for the first. `isBegun` is true if the key is
- * probably claimed, so that it only has to be locked. A key is claimed in plain form and replaced in the same transaction
- * if it contains an erased id. Whether it does is asked after it is locked, so a request that knows of an erasure cannot
- * overtake one that does not.
+ * The key is locked until our transaction ends, so the second of two concurrent requests waits here for the first.
+ * `isBegun` is true if the key is probably claimed, so that it only has to be locked. A key is claimed in plain form
+ * and replaced in the same transaction if it contains an erased id. Whether it does is asked after it is locked, so a
+ * request that knows of an erasure cannot overtake one that does not.
  */
 export async function claimForUpload(
   client: Client,
@@ -83,15 +81,12 @@ async function insertClaim(client: Client, claim: UploadClaim): Promise<boolean>
 
 type HeldClaim = Omit<UploadClaim, 'requestId' | 'now'>;
 
-/** Returns the request that holds a key, or undefined if the key is free or expired. */
+/** Returns undefined if the key is free or expired. */
 export async function holderOf(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, formsOf(claim.idempotencyKey), 'holder of an idempotency key', '');
 }
 
-/**
- * Returns the request that holds a key, and locks the key. A concurrent retry of the same batch waits until we have
- * committed.
- */
+/** A concurrent retry of the same batch waits until we have committed. */
 function lockHolder(
   client: Client,
   claim: HeldClaim,
@@ -100,7 +95,7 @@ function lockHolder(
   return readHolder(client, claim, forms, 'lock idempotency key of an upload', 'for update');
 }
 
-/** Returns whether any request, whatever its body, has stored something under this key. */
+/** Ignores the body. */
 export async function isKeyHeld(
   pool: Pool,
   organisationId: string,

@@ -2,7 +2,6 @@ import type { IndexedRows } from '../../postgres/binary/encoded-rows.ts';
 import { type ResourceType, resources } from '../../registry/resources.ts';
 import { type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 
-/** One version of a record. */
 export interface Version {
   readonly rows: IndexedRows;
   readonly row: number;
@@ -22,10 +21,7 @@ export class Versions {
     this.#updatedColumn = Object.keys(resources[type].fields).indexOf('updated');
   }
 
-  /**
-   * Returns the outcome of the next record with this id. `againstStored` is its outcome if it is the first record with
-   * this id.
-   */
+  /** `againstStored` is the outcome if this is the first record with the id. */
   apply(id: string, next: Version, againstStored: Outcome): Outcome {
     const before = this.#last.get(id);
     const outcome = before ? this.#replace(before, next) : againstStored;
@@ -33,7 +29,6 @@ export class Versions {
     return outcome;
   }
 
-  /** Returns the last version that was sent with an id, if there was one. */
   lastOf(id: string): Version | undefined {
     return this.#last.get(id);
   }
