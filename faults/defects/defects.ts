@@ -126,7 +126,7 @@ export const defects: readonly Defect[] = [
     breaks: /^I10: (an erased person was stored again|stored after)/,
     edits: [
       {
-        file: 'erasure/lift-suppression.js',
+        file: 'suppression/lift-suppressions.js',
         text: 'where organisation_id = $1 and erasure_id = $2 and lifted_at is null',
         by: 'where organisation_id = $1 and $2::uuid is not null and lifted_at is null',
       },

@@ -18,11 +18,10 @@ export interface ReceiptAddition {
   readonly durationMs: number;
   readonly batch: number;
   readonly counts: Readonly<Record<(typeof counted)[number], number>>;
-  /** As JSON. */
   readonly answer: string;
 }
 
-/** Each is a column in the receipt. */
+/** Each is a column of `receipts`. */
 export const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
 const text = `

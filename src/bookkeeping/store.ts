@@ -4,13 +4,12 @@ import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';
 
-/** As a binary array. */
 export interface ChangedIds {
   readonly count: number;
   readonly ids: Buffer;
 }
 
-export type KindChanges = ReadonlyMap<string, number>;
+type KindChanges = ReadonlyMap<string, number>;
 
 export const noRejections: KindChanges = new Map();
 
@@ -35,7 +34,6 @@ export interface Done {
 export interface Work<T> {
   readonly result: T;
   readonly done: readonly Done[];
-  /** Sent together with the entries. */
   readonly writes?: readonly Write[];
   /** Called when the statements are sent. If it returns false, the transaction restarts. */
   readonly isStillTrue?: () => boolean;

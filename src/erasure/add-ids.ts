@@ -1,6 +1,9 @@
 // erasure/: accepts requests to erase people, sweeps every table, and reports progress.
 
-import type { Client } from '../postgres/pool.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.ts';
+import { selectCluster } from '../postgres/cluster/extension.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import { queryRow } from '../postgres/transactions.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { type IdHasher, type IdHashes, inSlices } from '../suppression/suppression-key.ts';
@@ -46,4 +49,18 @@ export async function nextVersion(client: Client, organisationId: string): Promi
     values: [organisationId],
   });
   return version;
+}
+
+/**
+ * Waits until the other processes know about newly suppressed people. In a cluster, a process may keep storing single
+ * interactions under the last suppression version it read for a short time. After this wait, only transactions that
+ * have already started can still use that version. Never fails, because the people are already suppressed: if the
+ * database cannot tell whether this is a cluster, it waits as in a cluster.
+ */
+export async function waitForVersions(pool: Pool): Promise<void> {
+  const isCluster = await pool.query(selectCluster).then(
+    ({ rows }) => rows.length > 0,
+    () => true,
+  );
+  if (isCluster) await sleep(limits.versionSeenMs + 50);
 }

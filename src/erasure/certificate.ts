@@ -2,7 +2,6 @@ import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign
 import { personalTables } from '../people/personal-tables.ts';
 import type { Erasure } from './find-erasures.ts';
 
-/** Proof of an erasure. */
 export interface Certificate {
   readonly service: 'intake';
   readonly organisation_id: string;
@@ -80,7 +79,7 @@ export class CertificateSigner {
     this.keyId = hash('sha256', this.publicPem, 'base64url').slice(0, 16);
   }
 
-  /** Returns a compact JWS (RFC 7515). */
+  /** Returns a compact JWS (RFC 7515), which any JWS library can verify. */
   sign(certificate: Certificate): string {
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const signed = `${encode({ alg: 'EdDSA', kid: this.keyId })}.${encode(certificate)}`;
@@ -95,7 +94,6 @@ th { min-width: 8rem; font-weight: 600 }
 @media (max-width: 40rem) { th, td { display: block; padding-bottom: 0 } td { padding: 0 0 0.5rem } }
 pre { white-space: pre-wrap; word-break: break-all }`;
 
-/** The page uses nothing but its own style. */
 export const certificatePagePolicy =
   `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

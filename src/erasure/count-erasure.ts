@@ -12,7 +12,6 @@ import type { ErasureMode } from './find-erasures.ts';
 import { erasureLimits } from './limits.ts';
 import type { ErasureRequest } from './request-erasure.ts';
 
-/** As the API returns it. */
 export interface CountedErasure {
   readonly dry_run: true;
   readonly mode: ErasureMode;
@@ -21,14 +20,13 @@ export interface CountedErasure {
   readonly unknown_customer_ids: readonly string[];
   /** By table. `interactions_unlinked` counts other students' interactions that would lose their `user_id`. */
   readonly rows: Readonly<Record<string, number>>;
-  /** False if time ran out, with at least as many rows as counted. */
+  /** False if time ran out. Then there are at least as many rows as counted. */
   readonly complete: boolean;
 }
 
 interface Counting {
   readonly pool: Pool;
   readonly organisationId: string;
-  /** As far as they are known. */
   readonly ids: Set<string>;
   /** Collected instead of counted, because some customers are found twice. */
   readonly customers: Set<string>;
@@ -102,7 +100,6 @@ function slicesOf(ids: Iterable<string>): string[][] {
   );
 }
 
-/** The customers' users are erased too. */
 async function findNamedCustomers(
   { pool, organisationId, ids, customers }: Counting,
   named: readonly string[],
@@ -191,7 +188,6 @@ async function countTable(
   return { count, isWhole: true };
 }
 
-/** Newest days first. */
 const countInteractions: CountRows = async (counting, endMs) => {
   for (let below = lastUuid; ; ) {
     if (performance.now() > endMs) return false;

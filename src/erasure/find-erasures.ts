@@ -6,7 +6,7 @@ import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 export const erasureModes = ['anonymise', 'delete'] as const;
 export type ErasureMode = (typeof erasureModes)[number];
 
-export type ErasureState = 'pending' | 'running' | 'swept' | 'done';
+type ErasureState = 'pending' | 'running' | 'swept' | 'done';
 
 /** True while rows of an erasure's people may be left in a table. */
 export const isUnswept = `state in ('requested', 'sweeping')`;
@@ -30,14 +30,14 @@ export interface Erasure {
 }
 
 /** As the API returns them, except for the time of the request. */
-export const erasureColumns = `erasure_id, mode,
+const erasureColumns = `erasure_id, mode,
   case state when 'requested' then 'pending' when 'sweeping' then 'running' else state end as state, key_id, people, known, rows, ${exactTime('started_at')} as started,
   ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done,
   case lake_state when 'running' then 'pending' else lake_state end as lake, ${exactTime('lake_done_at')} as lake_done`;
 
-export type StoredErasure = Omit<Erasure, 'requested'>;
+type StoredErasure = Omit<Erasure, 'requested'>;
 
-export function withTime(stored: StoredErasure): Erasure {
+function withTime(stored: StoredErasure): Erasure {
   const { erasure_id, mode, state, ...rest } = stored;
   return { erasure_id, mode, state, requested: timeOfUuidV7(erasure_id), ...rest };
 }

@@ -1,8 +1,7 @@
 /** The limits of a dry run. */
 export const erasureLimits = {
   countMs: 10_000,
-  /** Rows of further ids are not counted. */
+  /** If more ids would be erased, only some of their rows are counted. */
   countedIdsMax: 20_000,
-  /** Per search of an index. */
   idsPerStatement: 1_000,
 } as const;

@@ -4,9 +4,8 @@ import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRow, retryConflicts } from '../postgres/transactions.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
-import { addIds, hashSlowly, nextVersion } from './add-ids.ts';
+import { addIds, hashSlowly, nextVersion, waitForVersions } from './add-ids.ts';
 import { type Erasure, type ErasureMode, findErasure } from './find-erasures.ts';
-import { waitForVersions } from './wait-for-versions.ts';
 
 export interface ErasureRequest {
   readonly organisationId: string;
@@ -16,7 +15,7 @@ export interface ErasureRequest {
   readonly userIds: readonly string[];
 }
 
-export interface Requested {
+interface Requested {
   readonly erasure: Erasure;
   /** Customers that are not stored. Their ids are suppressed anyway. */
   readonly unknown: readonly string[];

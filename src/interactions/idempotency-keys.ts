@@ -19,7 +19,6 @@ export const claimColumns = [
 export const unlessClaimed =
   'on conflict (organisation_id, idempotency_key) do nothing returning interaction_id';
 
-/** For any number of organisations. Each value is a parameter. */
 export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   const now = new Date();
   const rowOf = ({ organisationId, claim, interactionId }: KeyedInteraction) =>
@@ -28,8 +27,7 @@ export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   return insertsInParts('interaction_idempotency_keys', claimColumns, rows, unlessClaimed);
 }
 
-export interface Holder {
-  /** In the form in which it is stored. */
+interface Holder {
   readonly key: string;
   readonly interactionId: string;
   readonly sameBody: boolean;
@@ -75,7 +73,6 @@ export async function claimIdempotencyKey(
 
 type Held = Pick<KeyedInteraction, 'organisationId' | 'claim'>;
 
-/** Does not claim the key if it is free. */
 export function findHolder(client: Client, held: Held): Promise<Holder | undefined> {
   const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return holderAmong(client, held, formsOf(held.claim.key), forgottenBefore);
@@ -97,7 +94,7 @@ async function holderAmong(
   return rows.toSorted((one, other) => forms.indexOf(other.key) - forms.indexOf(one.key))[0];
 }
 
-/** The key is locked, and nothing is stored under it yet. */
+/** Safe because the key is locked and nothing is stored under it yet. */
 export async function replaceClaim(
   client: Client,
   { organisationId, claim }: KeyedInteraction,

@@ -25,7 +25,6 @@ import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 interface Added {
   readonly organisationId: string;
   readonly interactions: readonly NewInteraction[];
-  /** The version against which the interactions were checked. */
   readonly suppressionsVersion: number;
 }
 

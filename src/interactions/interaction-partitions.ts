@@ -14,7 +14,6 @@ export async function daysAhead(pool: Pool): Promise<number> {
 
 const dayMs = 24 * 3_600_000;
 
-/** Newest days first, one index per transaction. */
 export function indexPartitions(pool: Pool, round = new Round()): Promise<'more' | 'all'> {
   const build = { text: 'select index_interaction_partition() as is_built' };
   return round.repeat(async () => {

@@ -14,7 +14,6 @@ const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
 const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
-/** For one organisation's rows. */
 export const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
@@ -58,7 +57,6 @@ export function insertStatement(organisationId: string, arrays: readonly Buffer[
   return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
 }
 
-/** For several organisations, with each value as a parameter. */
 export function writtenOut(added: readonly NewInteraction[]): Write[] {
   const rows = added.map((one) => [one.organisationId, ...valuesOf(one, isoOf(one.eventTime))]);
   return insertsInParts('interactions', ['organisation_id', ...columns], rows);
@@ -77,7 +75,6 @@ export async function insertEncoded(
   });
 }
 
-/** The id, the fields, and the event time. */
 export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
   const rows = added.map((one) => valuesOf(one, one.eventTime));
   return types.map((type, at) =>
@@ -103,7 +100,6 @@ export function storedForm({ interactionId, row }: NewInteraction): StoredIntera
   return stored;
 }
 
-/** Row `t` as it may be shown. */
 export const selected = [
   'interaction_id',
   ...fields.map((field) => `${shownValue('interactions', field)} as ${field}`),

@@ -74,10 +74,7 @@ export async function listInteractions(
 }
 
 /** Earlier releases stored UUIDs in `user_id` as they were sent. */
-export async function areUserIdsRewritten(
-  pool: Pick<Pool, 'query'>,
-  organisationId: string,
-): Promise<boolean> {
+async function areUserIdsRewritten(pool: Pick<Pool, 'query'>, organisationId: string): Promise<boolean> {
   const { rows } = await pool.query({
     name: 'are user ids rewritten',
     text: 'select from tenants where organisation_id = $1 and user_ids_rewritten',

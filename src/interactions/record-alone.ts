@@ -44,7 +44,7 @@ export interface Recorded {
 }
 
 /** Refused because a reference is missing, or the person was erased. */
-export type Tried = Recorded | { readonly refused: readonly FieldProblem[] };
+type Tried = Recorded | { readonly refused: readonly FieldProblem[] };
 
 const notFound = interactionReferences.map(
   ({ field, type }): FieldProblem => ({ field, ...referenceNotFound(type) }),

@@ -17,7 +17,7 @@ const userAt = fields.indexOf('user_id');
 const reader = new ObjectReader(fields);
 const check = makeCheck(interaction);
 
-export interface InteractionRequest {
+interface InteractionRequest {
   readonly organisationId: string;
   readonly requestId: string;
   readonly body: Buffer | undefined;
@@ -31,12 +31,12 @@ export interface InteractionRequest {
   readonly refusal?: RequestError | undefined;
 }
 
-export interface InteractionParts {
+interface InteractionParts {
   readonly pool: Pool;
   readonly writer: InteractionWriter;
 }
 
-export interface RecordedInteraction {
+interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
   /** An earlier request with the same Idempotency-Key stored the interaction. */

@@ -1,5 +1,5 @@
 export const jobLimits = {
-  /** For a round of jobs or of another chore. */
+  /** Of jobs or of another chore. */
   roundMs: 10_000,
   jobsPerRound: 1_000,
   /** How soon a round takes up work that arrived after it began. */

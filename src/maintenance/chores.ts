@@ -4,8 +4,7 @@ import { collectRecords } from '../access/collect-records.ts';
 import { expireCollected } from '../access/expire-collected.ts';
 import { dropOldChanges, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
-import { finishErasures } from '../erasure/finish-erasures.ts';
-import { erasePeople } from '../erasure/sweep/erase-people.ts';
+import { erasePeople, finishErasures } from '../erasure/sweep/erase-people.ts';
 import { rewriting } from '../erasure/sweep/rewrite-user-ids.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
@@ -25,11 +24,9 @@ import { settling } from '../rejections/unsettled-batches.ts';
 import { removalLimits } from '../removal/limits.ts';
 import { removeOrganisations } from '../removal/remove-organisations.ts';
 import { ReportKeeper, reportLagMs } from '../reports/keep-report.ts';
-import { dropExpiredDays } from '../retention/drop-days.ts';
-import { expireRows } from '../retention/expire-rows.ts';
+import { dropExpiredDays, expireRows } from '../retention/expire-rows.ts';
 import { purgeKinds, purgeRejections } from '../retention/purge-rejections.ts';
 import { Suppressions } from '../suppression/suppressions.ts';
-import { logBackupAge } from './log-backup-age.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
 
@@ -41,7 +38,6 @@ export function counting(
   return [
     {
       name: 'count rejections',
-      // A few rows per organisation.
       everyMs: limits.maintenanceIntervalMs,
       run: async () => report({ rejectionsOpen: await countAllRejections(pool) }),
     },
@@ -79,14 +75,13 @@ export function counting(
     },
     {
       name: 'measure the lake',
-      // One query for all organisations with a lake.
       everyMs: limits.reportIntervalMs,
       run: async () => report({ lake: await lakeLag(pool) }),
     },
   ];
 }
 
-export type MaintenanceConfig = Pick<
+type MaintenanceConfig = Pick<
   Config,
   | 'receiptsKeptDays'
   | 'changesKeptDays'
@@ -235,4 +230,12 @@ function expiry(pool: Pool): Chore['run'] {
     }
     return runJobs(pool, [expireRows()], round);
   };
+}
+
+/** Since the audit log and the ledger were written to files, or since the table for that was created. */
+async function logBackupAge(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ seconds: number }>(
+    `select greatest(0, extract(epoch from now() - coalesce(written_at, created_at)))::float8 as seconds from log_backups`,
+  );
+  return rows[0]?.seconds ?? 0;
 }

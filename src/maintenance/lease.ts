@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import { isClockRight } from '../postgres/health/server-state.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** If the elected process is killed, its lease expires. */
+/** Elects one process. If it is killed, its lease expires. */
 export class Lease {
   readonly #pool: Pool;
   readonly #name: string;
@@ -36,7 +36,7 @@ export class Lease {
     this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
   }
 
-  /** Another process need not wait for the lease to expire. */
+  /** Lets another process take over without waiting for the lease to expire. */
   async release(): Promise<void> {
     this.#heldUntilMs = 0;
     await this.#pool.query('update leases set ends_at = now() where name = $1 and holder = $2', [

@@ -14,7 +14,7 @@ export interface Chore {
    * take longer than a round. Such chores have a loop of their own.
    */
   readonly loop?: string;
-  /** Unless a round is as long as a round of jobs. */
+  /** The default is the length of a round of jobs. */
   readonly roundMs?: number;
   /**
    * If it returns 'more', it runs again after the other chores of its loop. If the process is stopping, the next leader
@@ -23,7 +23,7 @@ export interface Chore {
   run(round?: Round): Promise<unknown>;
 }
 
-export interface MaintenanceLog {
+interface MaintenanceLog {
   elected(): void;
   /** A successful election shows that the database can be used. */
   held(): void;

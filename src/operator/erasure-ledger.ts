@@ -4,7 +4,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
-import { liftAgain } from '../suppression/lift-again.ts';
+import { liftAgain } from '../suppression/lift-suppressions.ts';
 
 /** Contains only the data that a restored database needs, and nothing that identifies a person. */
 export interface LedgerEntry {

@@ -20,14 +20,29 @@ function peopleIn({ identifying }: PersonalTable): string {
   return `jsonb_build_object(${identifying.map((column) => `'${column.replaceAll('"', '')}', t.${column}::text`).join(', ')})`;
 }
 
-/** The first rows with wanted ids, one more than a step handles, and the last row if the scan was full. */
-function matching(search: Search, scanned: string, order: 'asc' | 'desc'): string {
-  return `with s as materialized (${scanned})
+type Scanned = RowOfPeople | { readonly id: string; readonly people: null };
+
+/** `next` is the last row of a full scan, or the last row found if more rows have wanted ids than a step handles. */
+async function matching(
+  db: Searched,
+  search: Search,
+  scanned: string,
+  order: 'asc' | 'desc',
+  values: readonly unknown[],
+): Promise<Found<RowOfPeople>> {
+  const text = `with s as materialized (${scanned})
     (select distinct s.id, s.people from s cross join jsonb_each_text(s.people) as p(field, id)
      join (select i.id from ${wantedIds(search)}) as w on w.id = p.id
      order by s.id ${order} limit ${limits.erasureRowsPerStep + 1})
     union all
     (select s.id, null from s order by s.id ${order} offset ${limits.erasureRowsPerScan - 1})`;
+  const { rows } = await db.query<Scanned>(text, [search.organisationId, ...values]);
+  const found = rows.filter((row): row is RowOfPeople => row.people !== null);
+  found.sort((one, other) => (one.id < other.id === (order === 'asc') ? -1 : 1));
+  const last = rows.find(({ people }) => people === null);
+  if (found.length <= limits.erasureRowsPerStep) return { found, next: last?.id ?? null };
+  const some = found.slice(0, limits.erasureRowsPerStep);
+  return { found: some, next: some.at(-1)?.id ?? null };
 }
 
 /** Reads a limited number of rows in primary key order, because additional indexes would slow down uploads. */
@@ -40,23 +55,7 @@ export async function nextRows(
   const scanned = `
     select t.${table.id} as id, ${peopleIn(table)} as people from ${table.name} t
     where t.organisation_id = $1 and t.${table.id} > $2 order by t.${table.id} limit ${limits.erasureRowsPerScan}`;
-  const { rows } = await db.query<RowOfPeople | { id: string; people: null }>(
-    matching(search, scanned, 'asc'),
-    [search.organisationId, after ?? firstUuid],
-  );
-  const { found, last } = parted(rows);
-  found.sort((one, other) => (one.id < other.id ? -1 : 1));
-  if (found.length <= limits.erasureRowsPerStep) return { found, next: last };
-  const some = found.slice(0, limits.erasureRowsPerStep);
-  return { found: some, next: some.at(-1)?.id ?? null };
-}
-
-function parted(rows: readonly (RowOfPeople | { id: string; people: null })[]): {
-  found: RowOfPeople[];
-  last: string | null;
-} {
-  const found = rows.filter((row): row is RowOfPeople => row.people !== null);
-  return { found, last: rows.find(({ people }) => people === null)?.id ?? null };
+  return matching(db, search, scanned, 'asc', [after ?? firstUuid]);
 }
 
 /**
@@ -142,13 +141,6 @@ async function scanInteractions(
   const scanned = `
     select t.interaction_id as id, ${peopleIn(interactions)} as people from interactions t
     where ${rangeOf(span, below)} order by t.interaction_id desc limit ${limits.erasureRowsPerScan}`;
-  const { rows } = await db.query<RowOfPeople | { id: string; people: null }>(
-    matching(search, scanned, 'desc'),
-    [search.organisationId],
-  );
-  const { found, last } = parted(rows);
-  found.sort((one, other) => (one.id > other.id ? -1 : 1));
-  if (found.length <= limits.erasureRowsPerStep) return { found, next: { below: last ?? span.firstId } };
-  const some = found.slice(0, limits.erasureRowsPerStep);
-  return { found: some, next: { below: some.at(-1)?.id as string } };
+  const { found, next } = await matching(db, search, scanned, 'desc', []);
+  return { found, next: { below: next ?? span.firstId } };
 }

@@ -27,13 +27,11 @@ export function wantedIds(search: Search): string {
 
 export interface Wanted {
   readonly request: string;
-  /** Null for access requests. */
   readonly mode: 'anonymise' | 'delete' | null;
 }
 
 const idsPerQuery = 1_000;
 
-/** Ids that nobody looks for are left out. */
 export async function wantedAmong(
   db: Searched,
   search: Search,

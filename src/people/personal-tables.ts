@@ -5,9 +5,7 @@ import { personalFields, sentFields, type UploadType, uploadTypes } from '../reg
 export interface PersonalTable {
   readonly type: UploadType;
   readonly name: string;
-  /** In the primary key after the organisation. */
   readonly id: string;
-  /** Columns with people's ids. */
   readonly identifying: readonly string[];
   /** A row that cannot stay without its person is deleted. */
   readonly canStay: boolean;

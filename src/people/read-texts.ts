@@ -12,12 +12,11 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-export interface RejectionText extends FailedRecord {
+interface RejectionText extends FailedRecord {
   readonly rejection_id: string;
   readonly kind_id: string;
 }
 
-/** Whatever the reason for the failure. */
 export async function readRejectionTexts(
   db: Searched,
   organisationId: string,
@@ -33,7 +32,7 @@ export async function readRejectionTexts(
   return { texts: rows.map((row) => ({ ...row, ids: idsInFailed(row) })), next: end?.rejection_id ?? null };
 }
 
-export interface AnswerText {
+interface AnswerText {
   readonly request_id: string;
   readonly batch: number;
   readonly answer: string;

@@ -40,7 +40,7 @@ interface Count {
  */
 export class UsageKeeper {
   readonly #pool: Pool;
-  /** In the previous run. */
+  /** In this run or the previous one. */
   #sampledUpTo = firstUuid;
   #measuredUpTo = firstUuid;
 
@@ -166,7 +166,7 @@ async function note(pool: Pool, measured: readonly Measured[]): Promise<void> {
   ]);
 }
 
-export interface StoredOfType {
+interface StoredOfType {
   readonly type: string;
   readonly records: number;
   readonly bytes: number;

@@ -4,7 +4,6 @@ import type { ResourceType } from '../registry/resources.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { quotaLimits } from './limits.ts';
 
-/** What access requests have collected. */
 export const collectedType = 'access-requests';
 
 const otherTables: Readonly<Record<string, { readonly name: string; readonly id: string }>> = {

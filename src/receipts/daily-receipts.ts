@@ -1,19 +1,19 @@
+import { counted } from '../bookkeeping/receipt-entry.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
 import type { Counts } from './batch-answer.ts';
 
 /** Days are in UTC. */
-export interface DayOfUploads {
+interface DayOfUploads {
   readonly day: string;
   readonly uploads: { readonly complete: number; readonly partial: number; readonly failed: number };
   readonly records: Counts;
 }
 
 const dayMs = 86_400_000;
-const columns = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
-/** Newest first. Days without uploads are included. */
+/** Newest first, including days without uploads. */
 export async function dailyReceipts(
   pool: Pool,
   organisationId: string,
@@ -30,7 +30,7 @@ export async function dailyReceipts(
         count(*) filter (where status = 200)::integer as complete,
         count(*) filter (where status = 207)::integer as partial,
         count(*) filter (where status not in (200, 207))::integer as refused,
-        ${columns.map((column) => `sum(${column})::float8 as ${column}`).join(', ')}
+        ${counted.map((column) => `sum(${column})::float8 as ${column}`).join(', ')}
       from receipts where organisation_id = $1 and request_id >= ($2::uuid[])[1]
       group by 1`,
     values: [organisationId, starts],
@@ -42,7 +42,7 @@ export async function dailyReceipts(
     return {
       day: new Date((today - ago) * dayMs).toISOString().slice(0, 10),
       uploads: { complete: count('complete'), partial: count('partial'), failed: count('refused') },
-      records: Object.fromEntries(columns.map((column) => [column, count(column)])) as unknown as Counts,
+      records: Object.fromEntries(counted.map((column) => [column, count(column)])) as unknown as Counts,
     };
   });
 }

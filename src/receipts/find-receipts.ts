@@ -21,7 +21,7 @@ import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
-export interface ReceiptSummary extends Omit<StoredReceipt, keyof Counts | 'batches'> {
+interface ReceiptSummary extends Omit<StoredReceipt, keyof Counts | 'batches'> {
   readonly received: string;
   readonly complete: boolean;
   /** The batches that were rolled back, never started, or are still pending. */

@@ -20,7 +20,6 @@ export interface StoredReceipt extends Counts {
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
-/** As JSON. */
 export async function answerOf(
   client: Client | Pool,
   organisationId: string,

@@ -12,16 +12,15 @@ export interface RecordsAsked {
   readonly organisationId: string;
   readonly type: ResourceType;
   readonly includeDeleted: boolean;
-  /** An instant in ISO 8601, which is included. */
+  /** In ISO 8601, inclusive. */
   readonly storedSince: string | undefined;
   readonly equal: Readonly<Record<string, string>>;
   readonly after: string | undefined;
 }
 
-export interface RecordPage {
+interface RecordPage {
   /** Each as JSON. */
   readonly records: readonly string[];
-  /** Null if this is the last page. */
   readonly next: string | null;
 }
 
@@ -162,7 +161,6 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
   return { text, values };
 }
 
-/** Null if the scan reaches the end of the table. */
 async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
   const { name, id } = tableOf(type);
   const text = `

@@ -2,7 +2,7 @@ import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 
-export interface TypeCount {
+interface TypeCount {
   readonly type: string;
   readonly records: string;
   readonly newest_updated: string | null;

@@ -1,11 +1,10 @@
 import type { Pool } from '../postgres/pool.ts';
 
 /** A table with organisations' rows, or one of its partitions. */
-export interface Part {
+interface Part {
   readonly table: string;
   /** The table itself if it is not partitioned. */
   readonly part: string;
-  /** Maintenance fills the table from other tables. */
   readonly isDerived: boolean;
 }
 
@@ -13,9 +12,8 @@ export interface Progress {
   readonly step: string;
   readonly table: string | null;
   readonly part: string | null;
-  /** The part may have more rows. */
+  /** Whether `part` may have more rows. */
   readonly has_more: boolean;
-  /** Processed so far. */
   readonly tables: readonly string[];
 }
 

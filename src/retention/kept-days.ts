@@ -46,7 +46,6 @@ export async function trustedRejectionDays(client: Client, organisationId: strin
   return rows[0]?.days ?? null;
 }
 
-/** A missing interaction with a smaller id has expired. */
 export async function goneBelow(client: Client, organisationId: string): Promise<string> {
   const { rows } = await client.query<{ below: string }>(
     `select greatest(deleted_below, expired_below) as below from retention_progress

@@ -1,7 +1,7 @@
 export const retentionLimits = {
-  /** Expired rows are not deleted until the days are dropped. Those of days that are left are deleted one by one. */
+  /** The limit for dropping days. Expired rows are deleted afterwards, including those of days that are left. */
   dropMs: 30 * 60_000,
-  /** Receipts are deleted with their responses. */
+  /** Per statement. A receipt counts once, but its responses are deleted too. */
   rowsPerStep: 10_000,
   receiptsPerStep: 1_000,
   /** A day's rows are counted before it is dropped. */

@@ -3,9 +3,9 @@
 import type { Client } from '../postgres/pool.ts';
 import type { IdHashes } from './suppression-key.ts';
 
-export interface NewSuppression extends IdHashes {
+interface NewSuppression extends IdHashes {
   readonly erasureId: string;
-  /** When it had been lifted, before the database was restored. */
+  /** Set if it had been lifted before the database was restored. */
   readonly liftedBefore?: string | null;
 }
 

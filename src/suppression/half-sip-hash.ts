@@ -20,7 +20,6 @@ export class HalfSipHash {
     this.#k1 = key.readInt32LE(4);
   }
 
-  /** Sets `low` and `high`. */
   hash(bytes: DataView, at: number, length: number): void {
     this.#v0 = this.#k0;
     this.#v1 = this.#k1 ^ 0xee;

@@ -54,7 +54,6 @@ export async function openIdsAmong(
   return open;
 }
 
-/** Removes the ids from the response to an upload. */
 export function answerWithout(ids: { has(id: string): boolean }, answer: string): string {
   return answer.replaceAll(new RegExp(`"(${uuidPattern.source})"`, 'gi'), (quoted, id: string) =>
     ids.has(id.toLowerCase()) ? 'null' : quoted,

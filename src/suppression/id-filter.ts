@@ -20,7 +20,6 @@ export class IdFilter {
     return this.#parts.reduce((sum, { bits }) => sum + bits.byteLength, 0);
   }
 
-  /** In one part. */
   reserve(count: number): void {
     const words = 2 ** Math.ceil(Math.log2(Math.max(1024, (count * bitsPerHash) / 32)));
     this.#parts.push({ bits: new Uint32Array(words), room: Math.floor((words * 32) / bitsPerHash) });
@@ -39,7 +38,7 @@ export class IdFilter {
       bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
   }
 
-  /** For the most recently computed hash. */
+  /** Looks for the hash that was computed last. */
   has({ low, high }: HalfSipHash): boolean {
     for (const { bits } of this.#parts) if (isIn(bits, low, high)) return true;
     return false;

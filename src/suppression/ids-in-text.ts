@@ -24,7 +24,7 @@ export function idsInFailed({ type, record_id, record }: FailedRecord): string[]
  * Every string that may be a person's id: all UUIDs, and the values of identifying fields in any form, because the
  * record may have failed for the form of an id.
  */
-export function idsInText(type: UploadType, text: string): string[] {
+function idsInText(type: UploadType, text: string): string[] {
   const { identifying } = personalFields(type);
   if (identifying.length === 0) return [];
   const record = objectIn(text);
@@ -84,7 +84,6 @@ function inOneSpelling(id: string): string {
   return readUuid(id) ?? id;
 }
 
-/** At any depth. */
 function scalarsIn(value: unknown): string[] {
   const found: string[] = [];
   // A record may be nested so deeply that recursion would overflow the stack.
@@ -97,7 +96,6 @@ function scalarsIn(value: unknown): string[] {
   return found;
 }
 
-/** Undefined for anything else. */
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -10,7 +10,7 @@ export interface IdHashes {
   readonly fingerprint: Buffer | null;
 }
 
-/** After this time, other requests have a turn. */
+/** Other requests have a turn after this time. */
 const sliceMs = 20;
 
 export async function inSlices<T, R>(items: readonly T[], make: (item: T) => R): Promise<R[]> {
@@ -25,7 +25,6 @@ export async function inSlices<T, R>(items: readonly T[], make: (item: T) => R):
   return made;
 }
 
-/** Does not reveal the key. */
 export function fingerprintOf(key: string): Buffer {
   return createHmac('sha256', key).update('fingerprint').digest().subarray(0, 8);
 }
@@ -37,7 +36,6 @@ export function fingerprintOf(key: string): Buffer {
 export class IdHasher {
   readonly #key: Buffer;
   readonly #fingerprint: Buffer;
-  /** For the filter. */
   readonly short: HalfSipHash;
 
   constructor(key: string, organisationId: string) {

@@ -97,7 +97,6 @@ export class Suppressions {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
 
-  /** Skips the ids of people who were not erased. */
   async erasuresOf(
     client: Client,
     organisationId: string,
@@ -182,7 +181,6 @@ function mayHave({ hasher, filter }: Known['filters'][number], id: string): bool
 }
 
 export interface IdCheck {
-  /** There are no suppressions. */
   readonly isEmpty: boolean;
   mayBeErased(id: string): boolean;
   /** Like `mayBeErased`, for a UUID whose sixteen bytes start at `at`. */
@@ -250,7 +248,7 @@ class FilteredCheck implements IdCheck {
   }
 }
 
-export function keyMissing(fingerprints: readonly string[]): RequestError {
+function keyMissing(fingerprints: readonly string[]): RequestError {
   const keys = fingerprints.length === 1 ? 'the key with fingerprint' : 'the keys with the fingerprints';
   return new RequestError('erasure_key_missing', {
     message:
@@ -269,7 +267,6 @@ export async function currentVersion(client: Client, organisationId: string): Pr
 }
 
 interface HashesRead {
-  /** Eight bytes each. */
   readonly hashes: Buffer | null;
   readonly last_version: number | null;
   readonly last_hash: Buffer | null;

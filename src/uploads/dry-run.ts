@@ -1,6 +1,5 @@
 // uploads/: processes uploads from their bytes to their responses, does dry runs, and replays rejections.
 
-import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
@@ -16,12 +15,12 @@ import type { Progress } from './store/commit-batch.ts';
 import { compare } from './store/compare.ts';
 import { hasPeople, leaveOutErased } from './store/leave-out-erased.ts';
 import { lookUp } from './store/look-up.ts';
-import { failMissing, outcomesOf } from './store/store-batch.ts';
+import { failMissing, outcomesOf, type StoredRows } from './store/store-batch.ts';
 import { checkInteractions, type KnownReferences } from './store/store-interactions.ts';
 import { holderOf } from './store/upload-idempotency-keys.ts';
 import { Versions } from './store/versions.ts';
 
-export interface Rehearsal {
+interface Rehearsal {
   readonly organisationId: string;
   readonly requestId: string;
   readonly type: UploadType;
@@ -45,7 +44,6 @@ export async function dryRun(
       answers.push(
         batchAnswer({
           number: at + 1,
-          batchId: randomUUIDv7(),
           requestId,
           type,
           start: at * limits.recordsPerBatch,
@@ -76,11 +74,7 @@ async function refuseReusedKey(
   if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
 }
 
-interface Rehearsed {
-  readonly outcomes: readonly Outcome[];
-  /** The batch without the ids of erased people. */
-  readonly checked: CheckedBatch;
-}
+type Rehearsed = Pick<StoredRows, 'outcomes' | 'checked'>;
 
 function batchRehearsal(
   organisationId: string,

@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { freeMemory } from '../postgres/binary/free-memory.ts';
@@ -11,7 +10,7 @@ import type { CheckedBatch } from './read/batch-builder.ts';
 import { commitBatch, type Progress } from './store/commit-batch.ts';
 import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
-export interface BatchEvents {
+interface BatchEvents {
   /** Detects batches that no longer finish. */
   readonly watch: (commit: () => Promise<WrittenBatch>) => Promise<WrittenBatch>;
   readonly step: Step;
@@ -61,7 +60,6 @@ function brokenBatch(
 ): WrittenBatch {
   const answer = batchAnswer({
     number,
-    batchId: randomUUIDv7(),
     requestId,
     type,
     start: (number - 1) * limits.recordsPerBatch,

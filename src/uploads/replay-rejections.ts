@@ -1,5 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto';
-import type { ReceiptHead } from '../bookkeeping/receipt-entry.ts';
 import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { invalidRequest, RequestError } from '../errors.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
@@ -44,7 +42,7 @@ export interface Replay {
   readonly cursor: string | undefined;
 }
 
-export interface ReplayParts {
+interface ReplayParts {
   readonly pool: Pool;
   readonly checker: UploadChecker;
   readonly references: KnownReferences;
@@ -59,7 +57,7 @@ export interface Replayed {
   readonly nextCursor: string | null;
 }
 
-export interface ReplayedBatch extends WrittenBatch {
+interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
@@ -192,7 +190,7 @@ class ReplayRun {
     rejections: readonly StoredRejection[],
     checked: CheckedBatch,
   ): Promise<void> {
-    const { organisationId, requestId, startedMs } = this.#replay;
+    const { organisationId, requestId, keyId, startedMs } = this.#replay;
     const store = async (client: Client, attempt: number): Promise<Work<ReplayedBatch>> => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
@@ -204,7 +202,6 @@ class ReplayRun {
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
       const answer = batchAnswer({
         number: this.batches.length + 1,
-        batchId: randomUUIDv7(),
         requestId,
         type,
         start: this.#received,
@@ -212,10 +209,10 @@ class ReplayRun {
         warnings: checked.warnings,
         interactionIds: stored.interactionIds,
       });
-      const receipt = {
-        head: headOf(this.#replay, type, answer.batch),
-        added: additionOf(startedMs, answer),
-      };
+      const operation = 'replay' as const;
+      const body = { idempotencyKey: null, bodyBytes: 0, batchCount: answer.batch };
+      const head = { organisationId, requestId, operation, type, keyId, ...body };
+      const receipt = { head, added: additionOf(startedMs, answer) };
       return {
         result: { status: answer.status, text: receipt.added.answer, type, counts: answer.data.counts },
         done: [{ organisationId, stored: storedOf(type, checked, stored, answer), rejected, receipt }],
@@ -226,7 +223,7 @@ class ReplayRun {
     this.#received += batch.counts.received;
   }
 
-  /** In a worker thread if there are many, as for an upload. */
+  /** Applies an upload's limits, and runs in a worker thread if there are many records. */
   async #check(type: UploadType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
     const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
@@ -242,7 +239,6 @@ class ReplayRun {
   #brokenOff(type: UploadType, error: unknown): ReplayedBatch {
     const answer = batchAnswer({
       number: this.batches.length + 1,
-      batchId: randomUUIDv7(),
       requestId: this.#replay.requestId,
       type,
       start: 0,
@@ -349,22 +345,4 @@ async function settle(
     );
   }
   return changes;
-}
-
-function headOf(
-  { organisationId, requestId, keyId }: Replay,
-  type: UploadType,
-  batchCount: number,
-): ReceiptHead {
-  const operation = 'replay';
-  return {
-    organisationId,
-    requestId,
-    operation,
-    type,
-    keyId,
-    idempotencyKey: null,
-    bodyBytes: 0,
-    batchCount,
-  };
 }

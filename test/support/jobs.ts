@@ -6,8 +6,7 @@ import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { settling } from '../../src/rejections/unsettled-batches.ts';
 import { removeOrganisations } from '../../src/removal/remove-organisations.ts';
-import { dropExpiredDays } from '../../src/retention/drop-days.ts';
-import { expireRows } from '../../src/retention/expire-rows.ts';
+import { dropExpiredDays, expireRows } from '../../src/retention/expire-rows.ts';
 import { purgeRejections } from '../../src/retention/purge-rejections.ts';
 import type { Suppressions } from '../../src/suppression/suppressions.ts';
 

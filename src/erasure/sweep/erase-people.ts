@@ -10,11 +10,10 @@ import { tableWith } from '../../people/personal-tables.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
 import { lastUuid } from '../../registry/uuid-v7.ts';
-import { liftAgain } from '../../suppression/lift-again.ts';
+import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
-import { addIds, hashSlowly, type IdOfErasure, nextVersion } from '../add-ids.ts';
+import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
 import { isUnswept } from '../find-erasures.ts';
-import { waitForVersions } from '../wait-for-versions.ts';
 import { analyseNext } from './analyse-erased.ts';
 import { identifyPeople, isRestored } from './identify-people.ts';
 import { sweepAccess } from './sweep-access-requests.ts';
@@ -130,10 +129,10 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
   return adds ? { step: 'fence', position: { isExpanded: !addsUsers } } : { step: 'report' };
 }
 
-/** Changed in addition to the tables that an erasure counts. */
+/** Tables that a sweep changes but does not count. */
 const uncounted = ['unsettled_batches'];
 
-/** If their names differ from the count's. */
+/** The tables behind each count, if their names differ. */
 const countedTables: Readonly<Record<string, readonly string[]>> = {
   customers: ['customers', 'changes', 'report_interactions', 'report_visits', 'report_transactions'],
   interactions_unlinked: ['interactions'],
@@ -142,7 +141,6 @@ const countedTables: Readonly<Record<string, readonly string[]>> = {
   access_requests: ['access_request_records', 'access_request_ids'],
 };
 
-/** One table or partition at a time. */
 async function forgetStatistics(
   pool: Pool,
   { organisationId, position }: Place,
@@ -189,4 +187,29 @@ async function end(client: Client, { organisationId }: Place): Promise<{ readonl
   await queryRows(client, { text, values: [organisationId, erasureIds, new Date()] }, erasureIds.length);
   await liftAgain(client, organisationId, erasureIds);
   return { next: 'ended' };
+}
+
+/**
+ * The last entries in the change log are written before COMMIT, and after the time in `swept_at`, which may be on the
+ * previous day. No transaction takes this long.
+ */
+const entriesWrittenWithin = '1 hour';
+
+/**
+ * Erasures are done once the change log has no day left that may contain one of their entries. Must run after the chore
+ * that drops old days.
+ */
+export async function finishErasures(pool: Pool): Promise<void> {
+  const { rows } = await pool.query<{ oldest: string | null }>(
+    `select min(to_date(right(c.relname, 10), 'YYYY_MM_DD'))::text as oldest from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+       and c.relname ~ '^(to_drop_)?changes_\\d{4}_\\d\\d_\\d\\d$'`,
+  );
+  const oldest = rows[0]?.oldest;
+  if (oldest)
+    await pool.query(
+      `update erasures set state = 'done', done_at = $1
+       where state = 'swept' and swept_at < $2::timestamptz - interval '${entriesWrittenWithin}'`,
+      [new Date(), `${oldest}T00:00:00Z`],
+    );
 }

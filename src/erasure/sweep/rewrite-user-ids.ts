@@ -8,9 +8,7 @@ import { firstUuid, lastUuid, uuidFloor } from '../../registry/uuid-v7.ts';
 import { rowsDone } from './sweep-rows.ts';
 
 export interface Rewritten {
-  /** For the change log. */
   readonly changed: { readonly count: number; readonly ids: readonly string[] };
-  /** Null after the last step. */
   readonly next: string | null;
 }
 

@@ -64,7 +64,6 @@ function decide(
   return mentioned && { id, action: 'unlink', erasureId: mentioned.request };
 }
 
-/** Also logs the changes. */
 async function erase(
   client: Client,
   search: Search,
@@ -96,7 +95,7 @@ async function erase(
   return done;
 }
 
-/** `added` is the difference to the number of rows. */
+/** `added` is negative for deleted rows. */
 export function rowsDone(organisationId: string, type: string, ids: readonly string[], added: number): Done {
   const changed = { count: ids.length, ids: binaryArray('uuid', ids) };
   const stored = { type, changed, records: added, newestUpdated: null, isReceived: false };

@@ -18,7 +18,7 @@ import type { Swept } from './sweep-step.ts';
 
 const searchOf = ({ organisationId }: Place): Search => ({ organisationId, for: 'erasures' });
 
-/** The report's figures stay. */
+/** The report's figures stay, without the data from which they were calculated. */
 export async function sweepReport(client: Client, place: Place): Promise<Swept> {
   const { rows } = await client.query<{ id: string }>(
     `select distinct i.id from ${wantedIds(searchOf(place))} and i.id > $2 order by i.id limit ${limits.peoplePerSearch}`,
@@ -30,6 +30,19 @@ export async function sweepReport(client: Client, place: Place): Promise<Swept> 
   if (hasMore) return { next: { step: 'report', position: place.position } };
   const isLast = ids.length < limits.peoplePerSearch;
   return { next: isLast ? { step: 'rows' } : { step: 'report', position: ids.at(-1) } };
+}
+
+interface Text {
+  readonly ids: readonly string[];
+}
+
+/** Returns the texts with ids of people who are being erased. Each text counts for the first erasure found. */
+async function textsOfErased<T extends Text>(client: Client, place: Place, texts: readonly T[]) {
+  const ids = texts.flatMap((text) => text.ids);
+  const wanted = await wantedAmong(client, searchOf(place), ids);
+  const found = texts.filter((text) => text.ids.some((id) => wanted.has(id)));
+  const erasureOf = (text: Text) => text.ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? [];
+  return { wanted, found, erasureOf };
 }
 
 interface RejectionsPlace {
@@ -50,12 +63,7 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
     return { next: { step: 'rejections', position: isSettled ? { after: null } : at }, done };
   }
   const { texts, next } = await readRejectionTexts(client, organisationId, at.after);
-  const wanted = await wantedAmong(
-    client,
-    searchOf(place),
-    texts.flatMap(({ ids }) => ids),
-  );
-  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  const { wanted, found, erasureOf } = await textsOfErased(client, place, texts);
   const locked = await lockRejections(
     client,
     organisationId,
@@ -76,8 +84,6 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
     const text = 'update rejections set record = $3 where organisation_id = $1 and rejection_id = $2';
     await queryRows(client, { text, values: [organisationId, rejection_id, record] }, 1);
   }
-  const erasureOf = ({ ids }: { readonly ids: readonly string[] }) =>
-    ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? [];
   await countErased(client, organisationId, 'rejections', there.flatMap(erasureOf));
   return {
     next: next === null ? { step: 'receipts' } : { step: 'rejections', position: { after: next } },
@@ -85,23 +91,16 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
   };
 }
 
-/** Only failed customer records have ids in the responses. */
 export async function sweepAnswers(client: Client, place: Place): Promise<Swept> {
   const { organisationId, position } = place;
   const { texts, next } = await readAnswerTexts(client, organisationId, position as string | null);
-  const wanted = await wantedAmong(
-    client,
-    searchOf(place),
-    texts.flatMap(({ ids }) => ids),
-  );
-  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  const { wanted, found, erasureOf } = await textsOfErased(client, place, texts);
   for (const { request_id, batch, answer } of found) {
     const text = `update receipt_batches set answer = $4 where organisation_id = $1 and request_id = $2 and batch = $3`;
     const values = [organisationId, request_id, batch, answerWithout(wanted, answer)];
     await queryRows(client, { text, values }, 1);
   }
-  const erasures = found.flatMap(({ ids }) => ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? []);
-  await countErased(client, organisationId, 'receipts', erasures);
+  await countErased(client, organisationId, 'receipts', found.flatMap(erasureOf));
   return { next: next === null ? { step: 'keys' } : { step: 'receipts', position: next } };
 }
 
@@ -111,12 +110,7 @@ export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
   const at = (place.position ?? { table: 0, after: null }) as { table: number; after: string | null };
   const table = keyTables[at.table] as KeyTable;
   const { texts, next } = await readKeys(client, table, organisationId, at.after);
-  const wanted = await wantedAmong(
-    client,
-    searchOf(place),
-    texts.flatMap(({ ids }) => ids),
-  );
-  const found = texts.filter(({ ids }) => ids.some((id) => wanted.has(id)));
+  const { found, erasureOf } = await textsOfErased(client, place, texts);
   if (found.length > 0)
     await replaceKeys(
       client,
@@ -124,8 +118,8 @@ export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
       table,
       found.map(({ key }) => key),
     );
-  const erasures = found.flatMap(({ ids }) => ids.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? []);
-  await countErased(client, organisationId, table === 'receipts' ? 'receipt_keys' : table, erasures);
+  const name = table === 'receipts' ? 'receipt_keys' : table;
+  await countErased(client, organisationId, name, found.flatMap(erasureOf));
   if (next !== null) return { next: { step: 'keys', position: { table: at.table, after: next } } };
   const isLast = at.table === keyTables.length - 1;
   return {

@@ -4,7 +4,7 @@
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
-import { liftAgain } from '../../suppression/lift-again.ts';
+import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import { LakeTaken } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
 import type { LakeStore } from '../store/lake-store.ts';

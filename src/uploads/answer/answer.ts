@@ -1,5 +1,6 @@
 // uploads/answer/: the outcome of each record, and the response that reports it.
 
+import { randomUUIDv7 } from 'node:crypto';
 import { limits } from '../../limits.ts';
 import type { BatchAnswer, BatchStatus, Counts, RecordError } from '../../receipts/batch-answer.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
@@ -32,7 +33,8 @@ export interface LoggedCounts extends Counts {
 
 interface BatchReport {
   readonly number: number;
-  readonly batchId: string;
+  /** Random unless it is given. */
+  readonly batchId?: string;
   readonly requestId: string;
   readonly type: UploadType;
   /** The index of the batch's first record, because the response counts records from the start of the request. */
@@ -73,7 +75,7 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
       type: report.type,
       message: summarise(counts),
       request_id: report.requestId,
-      batch_id: report.batchId,
+      batch_id: report.batchId ?? randomUUIDv7(),
       error: report.broken ? capitalise(report.broken.message) : explain(counts, reasons),
       counts,
       errors,
@@ -102,7 +104,6 @@ function statusOf({ received, failed }: Counts): BatchStatus {
   return failed === received ? 400 : 207;
 }
 
-/** The batches' status if they agree, and 207 otherwise. */
 export function overallStatus(batches: readonly { readonly status: BatchStatus }[]): BatchStatus {
   const [first, ...others] = batches.map(({ status }) => status);
   return first !== undefined && others.every((status) => status === first) ? first : 207;
@@ -115,7 +116,6 @@ function summarise(counts: Counts): string {
   return `${counts.received} ${counts.received === 1 ? 'record' : 'records'} received: ${parts.join(', ')}.`;
 }
 
-/** A message for people. Programs read `errors` instead. */
 function explain(
   { received, failed }: Counts,
   reasons: ReadonlyMap<Problem, { readonly first: number; readonly count: number }>,

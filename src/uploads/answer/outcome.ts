@@ -9,7 +9,6 @@ export type Outcome =
       readonly problems: readonly (FieldProblem | BatchProblem)[];
     };
 
-/** A problem outside the record, with its batch. */
 export interface BatchProblem {
   readonly field: null;
   readonly code: 'not_stored' | 'outcome_unknown';

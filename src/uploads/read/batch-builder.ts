@@ -25,7 +25,7 @@ export interface FailedRecord {
   readonly problems: readonly FieldProblem[];
 }
 
-/** It contains only the parts of the body that will be stored. */
+/** The parts of the body that will be stored, after the checks that need no database. */
 export interface CheckedBatch {
   readonly received: number;
   readonly failed: readonly FailedRecord[];

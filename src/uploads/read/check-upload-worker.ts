@@ -13,7 +13,6 @@ export interface CheckTask {
   readonly body: Uint8Array;
   readonly recordsMax: number;
   readonly isLines: boolean;
-  /** Set if the upload will be compared with an earlier one. */
   readonly wantsHash: boolean;
 }
 

@@ -39,8 +39,8 @@ export function checkUpload(
     : findingFault(body, () => reader.read());
 }
 
-export interface CheckOptions {
-  /** NDJSON, with one record per line and no enclosing object. */
+interface CheckOptions {
+  /** NDJSON: one record per line, and no enclosing object. */
   readonly isLines?: boolean;
   readonly mayReadFast?: boolean;
   readonly wantsHash?: boolean;
@@ -145,7 +145,6 @@ class UploadReader {
   }
 
   #readRecord(at: number, count: number): number {
-    // Fail immediately, without reading the rest of the body.
     if (count > this.#recordsMax) throw tooManyRecords(this.#recordsMax);
     const batch = this.#batches.next();
     const fastEnd = this.#mayReadFast ? batch.readFast(this.#body, at) : -1;

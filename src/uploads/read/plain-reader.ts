@@ -236,7 +236,7 @@ export class PlainReader {
   }
 }
 
-/** `&` and `|` return signed 32-bit integers. */
+/** Larger masks would become negative, because `&` and `|` return signed 32-bit integers. */
 const maskMax = 2 ** 31 - 1;
 
 interface PlainField {

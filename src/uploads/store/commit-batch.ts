@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto';
 import type { ReceiptAddition, ReceiptHead } from '../../bookkeeping/receipt-entry.ts';
 import { type Stored, storeInTransaction, type Work } from '../../bookkeeping/store.ts';
 import { RequestError } from '../../errors.ts';
@@ -24,7 +23,6 @@ export interface Progress {
   readonly type: UploadType;
   readonly bodyBytes: number;
   readonly batchCount: number;
-  /** On the monotonic clock. */
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
@@ -59,7 +57,6 @@ export async function commitBatch(
       return { result: { ...stored, counts: repeatedCounts(checked.received) }, done: [] };
     const made = batchAnswer({
       number,
-      batchId: randomUUIDv7(),
       requestId: progress.requestId,
       type,
       start,

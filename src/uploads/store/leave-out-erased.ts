@@ -35,13 +35,13 @@ export function hasPeople(type: UploadType): boolean {
   return identifyingFields(type).length > 0;
 }
 
-export interface Remaining {
+interface Remaining {
   /**
    * Records that had already failed have no id and no other errors, and other people's records do not mention erased
    * people.
    */
   readonly checked: CheckedBatch;
-  /** The rows that are skipped because their person was erased. */
+  /** The outcomes of skipped rows. */
   readonly erased: ReadonlyMap<number, Outcome>;
 }
 
@@ -78,7 +78,7 @@ function namesOwner(type: UploadType, { rows: { count, arrays } }: CheckedBatch)
   return (row) => columns.some((_, column) => !rows.isNullAt(column, row));
 }
 
-/** Empties these ids, which are in records of other people. */
+/** Clears ids in records of other people. */
 function withoutMentions(checked: CheckedBatch, mentioned: readonly Suspect[]): CheckedBatch {
   if (mentioned.length === 0) return checked;
   const { count, arrays } = checked.rows;

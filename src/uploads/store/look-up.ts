@@ -4,8 +4,7 @@ import { queryRow } from '../../postgres/transactions.ts';
 import { exists } from '../../records/tables.ts';
 import { perType, type ResourceType, referencesOf } from '../../registry/resources.ts';
 
-export interface LookedUp {
-  /** In the order of `referencesOf`. */
+interface LookedUp {
   readonly missing: readonly ReadonlySet<string>[];
   /** According to a sample. */
   readonly manyStored: boolean;

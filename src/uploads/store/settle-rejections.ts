@@ -35,9 +35,8 @@ interface Where {
   readonly isFromBrowser?: boolean;
 }
 
-export interface Settled {
+interface Settled {
   readonly rejected: Map<string, number>;
-  /** Record batches to be settled later. */
   readonly writes: readonly Write[];
 }
 

@@ -8,6 +8,7 @@ import {
 } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless } from '../../postgres/transactions.ts';
+import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
@@ -15,13 +16,11 @@ import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { type Compared, compare } from './compare.ts';
-import { insertNew } from './insert-new.ts';
 import { hasPeople, leaveOutErased } from './leave-out-erased.ts';
 import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
 import { Versions } from './versions.ts';
 
-/** Failed records keep their outcomes. */
 export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
   const outcomes: Outcome[] = new Array(batch.received);
   for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
@@ -40,7 +39,7 @@ export interface StoredRows {
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
   readonly checked: CheckedBatch;
-  /** By index, and null for failed ones. Undefined for records. */
+  /** By index, and null if the interaction failed. Undefined for records. */
   readonly interactionIds?: readonly (string | null)[];
 }
 
@@ -103,12 +102,24 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   return outcomes;
 }
 
+/** Skips stored records without locking or logging them. */
+const insertNew = perType((type) => ({
+  name: `insert new ${type}`,
+  text: `${insertRows(tableOf(type))}
+      on conflict do nothing returning ${tableOf(type).id} as id`,
+}));
+
 /** Returns the rows that were already stored. */
 async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const { client, organisationId, type } = target;
-  const stored = await insertNew(client, organisationId, type, pickRows(rows, asked));
-  return stored.map(of(asked));
+  const { rows: written } = await client.query<{ id: string }>({
+    ...insertNew(type),
+    values: [organisationId, ...pickRows(rows, asked).arrays, new Date()],
+  });
+  if (written.length === asked.length) return [];
+  const ids = new Set(written.map(({ id }) => id));
+  return asked.filter((row) => !ids.has(idAt(rows, row)));
 }
 
 /** A row that is not updated must be stale, because a newer version is stored. */
@@ -172,7 +183,6 @@ function allRows(count: number): number[] {
   return Array.from({ length: count }, (_, row) => row);
 }
 
-/** Maps positions among the picked rows to row numbers. */
 function of(picked: readonly number[]): (at: number) => number {
   return (at) => picked[at] as number;
 }

@@ -50,7 +50,7 @@ export async function checkInteractions(
   organisationId: string,
   sent: CheckedBatch,
   references: KnownReferences,
-): Promise<{ readonly outcomes: Outcome[]; readonly checked: CheckedBatch }> {
+): Promise<Pick<StoredRows, 'outcomes' | 'checked'>> {
   const { rows, referenced } = sent;
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const { known, suppressions } = references;

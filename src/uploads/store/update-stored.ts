@@ -33,7 +33,6 @@ const lock = perType((type) => {
   };
 });
 
-/** Returns whether all of them were written. */
 export async function updateStored(
   client: Client,
   organisationId: string,

@@ -4,7 +4,7 @@ import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { formsOf, formToStore, hashedKey, replaceKeys } from '../../suppression/idempotency-keys.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 
-export interface UploadClaim {
+interface UploadClaim {
   readonly organisationId: string;
   readonly idempotencyKey: string;
   readonly requestId: string;
@@ -15,7 +15,7 @@ export interface UploadClaim {
   readonly forgottenBefore: Date;
 }
 
-export interface UploadHolder {
+interface UploadHolder {
   readonly requestId: string;
   readonly sameBody: boolean;
 }
@@ -41,13 +41,13 @@ export async function claimForUpload(
 ): Promise<Claimed> {
   const { organisationId, idempotencyKey: plain } = claim;
   const hashed = hashedKey(plain);
-  const locked = isBegun ? await lockHolder(client, claim, [plain, hashed]) : undefined;
+  const locked = isBegun ? await holderOf(client, claim, [plain, hashed], 'for update') : undefined;
   const [isNew, check] = await Promise.all([
     locked ? false : insertClaim(client, claim),
     suppressions.checkNow(client, organisationId),
   ]);
   if (isNew && check.isEmpty) return { holder: undefined, key: plain };
-  const holder = locked ?? (await lockHolder(client, claim, isNew ? [hashed] : [plain, hashed]));
+  const holder = locked ?? (await holderOf(client, claim, isNew ? [hashed] : [plain, hashed], 'for update'));
   beginAgainUnless(isNew || holder, 'an idempotency key vanished while it was locked');
   const key = await formToStore(check, plain);
   if (isNew && (holder || key === hashed))
@@ -79,23 +79,31 @@ async function insertClaim(client: Client, claim: UploadClaim): Promise<boolean>
   return rowCount === 1;
 }
 
-type HeldClaim = Omit<UploadClaim, 'requestId' | 'now'>;
-
-/** Returns undefined if the key is free or expired. */
-export async function holderOf(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
-  return readHolder(client, claim, formsOf(claim.idempotencyKey), 'holder of an idempotency key', '');
-}
-
-/** A concurrent retry of the same batch waits until we have committed. */
-function lockHolder(
+/**
+ * Returns undefined if the key is free or expired. If the key is locked, a concurrent retry of the same batch waits until
+ * we have committed.
+ */
+export async function holderOf(
   client: Client,
-  claim: HeldClaim,
-  forms: readonly string[],
+  claim: Omit<UploadClaim, 'requestId' | 'now'>,
+  forms: readonly string[] = formsOf(claim.idempotencyKey),
+  lock: '' | 'for update' = '',
 ): Promise<UploadHolder | undefined> {
-  return readHolder(client, claim, forms, 'lock idempotency key of an upload', 'for update');
+  const { rows } = await client.query<{ request_id: string; type: string; body_sha256: Buffer }>({
+    name: lock ? 'lock idempotency key of an upload' : 'holder of an idempotency key',
+    text: `select request_id, type, body_sha256 from upload_idempotency_keys
+           where organisation_id = $1 and idempotency_key = any ($2::text[]) and claimed_at >= $3 ${lock}`,
+    values: [claim.organisationId, forms, claim.forgottenBefore],
+  });
+  const [holder] = rows;
+  if (!holder) return undefined;
+  return {
+    requestId: holder.request_id,
+    sameBody: holder.type === claim.type && holder.body_sha256.equals(claim.bodySha256),
+  };
 }
 
-/** Ignores the body. */
+/** Whatever the request's body was. */
 export async function isKeyHeld(
   pool: Pool,
   organisationId: string,
@@ -108,25 +116,4 @@ export async function isKeyHeld(
     [organisationId, formsOf(idempotencyKey), limits.idempotencyKeyLifeMs / 1_000],
   );
   return rows.length > 0;
-}
-
-async function readHolder(
-  client: Client,
-  claim: HeldClaim,
-  forms: readonly string[],
-  name: string,
-  lock: string,
-): Promise<UploadHolder | undefined> {
-  const { rows } = await client.query<{ request_id: string; type: string; body_sha256: Buffer }>({
-    name,
-    text: `select request_id, type, body_sha256 from upload_idempotency_keys
-           where organisation_id = $1 and idempotency_key = any ($2::text[]) and claimed_at >= $3 ${lock}`,
-    values: [claim.organisationId, forms, claim.forgottenBefore],
-  });
-  const [holder] = rows;
-  if (!holder) return undefined;
-  return {
-    requestId: holder.request_id,
-    sameBody: holder.type === claim.type && holder.body_sha256.equals(claim.bodySha256),
-  };
 }

@@ -2,7 +2,7 @@ import type { IndexedRows } from '../../postgres/binary/encoded-rows.ts';
 import { type ResourceType, resources } from '../../registry/resources.ts';
 import { type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 
-export interface Version {
+interface Version {
   readonly rows: IndexedRows;
   readonly row: number;
 }

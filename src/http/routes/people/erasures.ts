@@ -13,11 +13,11 @@ import {
   erasurePage,
   findErasure,
 } from '../../../erasure/find-erasures.ts';
-import { liftSuppression } from '../../../erasure/lift-suppression.ts';
 import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
 import { flag, isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
+import { liftSuppression } from '../../../suppression/lift-suppressions.ts';
 import { type BodyField, refuse } from '../../operation/body.ts';
 import { described, notFound, onePage, refused } from '../../operation/described-answers.ts';
 import { type Call, type Operation, ownOf, type Parts, principalOf } from '../../operation/operation.ts';
