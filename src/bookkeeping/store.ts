@@ -40,9 +40,8 @@ export interface Work<T> {
 }
 
 /**
- * Adds entries to the change log, the counts and the receipt before the transaction commits. All data must be stored
- * through this function. If a statement writes an unexpected number of rows, the transaction restarts (see
- * `queryRows`).
+ * All data must be stored through this function, because it adds the entries in the change log, the counts and the
+ * receipt. If a statement writes an unexpected number of rows, the transaction restarts (see `queryRows`).
  */
 export function storeInTransaction<T>(
   pool: { connect(): Promise<Client> },
@@ -115,10 +114,9 @@ function kindEntry(organisationId: string, rejected: KindChanges): Write[] {
 }
 
 /**
- * Stores new rows of a type together with their change log and count entries. `storing` is a list of `with` queries.
- * The query named `stored` must return the rows' ids as `id`, and the whole statement also returns these ids. Only rows
- * that were stored get entries. If another transaction stored a row first, the row's id is missing from the result, and
- * nothing has to be undone. This does not work in a cluster, which would gather the rows on one node.
+ * Stores new rows with their entries in one statement. `storing` is a list of `with` queries, and the one named
+ * `stored` must return the rows' ids as `id`. Rows that another transaction stored first are missing from it and get no
+ * entries, so nothing has to be undone. A cluster would gather the rows on one node, so this is for a single server.
  */
 export function storingStatement(
   name: string,

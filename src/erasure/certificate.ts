@@ -29,8 +29,8 @@ export function certificateOf(
   now: Date,
 ): Certificate {
   const swept = Date.parse(erasure.swept ?? '');
-  // The change log keeps each day for at least two days, and drops it within an hour after that. Two more days are
-  // added: one for the rest of the day on which the entry was written, and one to round up.
+  // The change log keeps days for at least two days, and drops them within an hour. Two more days are added: the rest
+  // of the day of the entry, and one to round up.
   const dropped = new Date(swept + (Math.max(changesKeptDays, 2) + 2) * 24 * 3_600_000).toISOString();
   const { lake } = erasure;
   return {

@@ -38,8 +38,8 @@ interface Counting {
 type CountRows = (counting: Counting, endMs: number) => Promise<boolean>;
 
 /**
- * Stores nothing. Each statement reads a limited number of rows and gives its connection back. Rows of people who are
- * already being erased are not counted.
+ * Each statement reads a limited number of rows and gives its connection back. People who are being erased do not
+ * count.
  */
 export async function countErasure(
   pool: Pool,
@@ -123,8 +123,7 @@ async function findNamedCustomers(
 const columnOf = (field: string) => `t.${quote(field)}`;
 
 /**
- * A condition, never null, for fields with one of the ids in `$2`. The subquery makes PostgreSQL look them up in a hash
- * table. With an array, it would compare each row with each id.
+ * Never null. The subquery makes PostgreSQL use a hash table. With an array, it would compare each row with each id.
  */
 const isErased = (field: string) =>
   `coalesce(${columnOf(field)}::text in (select unnest($2::text[])), false)`;
@@ -248,9 +247,8 @@ async function countIndexed(counting: Counting, range: Range, endMs: number): Pr
 const isOfUuids = (field: string) => field === 'student_id';
 
 /**
- * A row is counted only by the first field that contains an erased id. If there are too many rows for a statement, each
- * half of the time range is counted on its own. Reading them in order instead would tempt PostgreSQL into scanning all
- * interactions.
+ * A row is counted only by the first field with an erased id. If a statement reads too many rows, each half of the time
+ * range is counted instead. Reading them in order would tempt PostgreSQL into scanning all interactions.
  */
 async function countByField(
   counting: Counting,

@@ -5,16 +5,13 @@ import { belongs, mentions } from '../registry/personal.ts';
 import { personalFields } from '../registry/upload-types.ts';
 import { analyseFunction } from './sweep/analyse-erased.ts';
 
-/**
- * `delete` and `anonymise` apply to the rows of people who are being erased. `unlink` applies to other people's rows,
- * and removes only the ids that mention the people who are being erased.
- */
+/** `unlink` removes the ids of people who are being erased from other people's rows. */
 export type ErasureAction = 'delete' | 'anonymise' | 'unlink';
 
 /**
- * The functions run with the owner's permissions, because the serving role may not delete rows, and change only the
- * rows of people who are being erased. They are generated from the registry whenever the schema is migrated. Processes
- * of the previous release call `erase_<table>` instead, which stays until the next release.
+ * The functions run with the owner's permissions, because the serving role may not delete rows. They are generated from
+ * the registry whenever the schema is migrated. Processes of the previous release call `erase_<table>` instead, which
+ * stays until the next release.
  */
 export async function makeErasureFunctions(client: Client): Promise<void> {
   for (const table of personalTables) await client.query(functionOf(table));

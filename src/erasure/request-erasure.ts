@@ -22,8 +22,8 @@ interface Requested {
 }
 
 /**
- * Once this has committed, these people are invisible: their ids hide their rows from every reader, and the new
- * suppression version makes every writer check for them. Maintenance deletes the rows later.
+ * Once this has committed, the ids hide these people's rows from every reader, and the new suppression version makes
+ * every writer check for them. Maintenance deletes the rows later.
  */
 export async function requestErasure(
   pool: Pool,

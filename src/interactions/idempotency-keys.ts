@@ -34,10 +34,10 @@ interface Holder {
 }
 
 /**
- * Claims the key, or returns the interaction that holds it. An expired key can be claimed again. A concurrent retry
- * waits on the row until our transaction ends. It then finds the key claimed, or free again if we rolled back. The key
- * is claimed in plain form and replaced in the same transaction if it contains an erased id. Whether it does is asked
- * after it is locked, so a request that knows of an erasure cannot overtake one that does not.
+ * An expired key can be claimed again. A concurrent retry waits on the row until our transaction ends, and then finds
+ * the key claimed, or free again if we rolled back. The key is claimed in plain form, and replaced if it contains an
+ * erased id. That is checked once the key is locked, so a request that knows of an erasure cannot overtake one that
+ * does not.
  */
 export async function claimIdempotencyKey(
   client: Client,
@@ -109,8 +109,8 @@ export async function replaceClaim(
 }
 
 /**
- * Each key costs PostgreSQL 8 µs of CPU, including vacuum. Dropping partitions instead would not work: near midnight,
- * two processes whose clocks differ would claim the same key in two partitions.
+ * Each key costs PostgreSQL 8 µs of CPU, including vacuum. Dropping partitions would be cheaper, but near midnight, two
+ * processes whose clocks differ would claim the same key in two partitions.
  */
 export async function purgeIdempotencyKeys(
   pool: Pool,
@@ -126,8 +126,7 @@ export async function purgeIdempotencyKeys(
       [forgottenBefore],
     );
     if (rows.length === 0) return false;
-    // With a subquery instead of arrays, PostgreSQL would read the whole table. The age is checked again, because a key
-    // may have been claimed again in the meantime.
+    // With a subquery, PostgreSQL would read the whole table. A key may have been claimed again since it was read.
     await pool.query(
       `delete from ${table} k using unnest($2::uuid[], $3::text[]) as old(organisation_id, idempotency_key)
        where k.organisation_id = old.organisation_id and k.idempotency_key = old.idempotency_key and k.claimed_at < $1`,

@@ -30,8 +30,7 @@ interface Added {
 
 /**
  * Stores, in one commit, the interactions whose references exist, whose keys are free and whose people have not been
- * erased. Returns their ids. It reads `known` after it has a connection, because ids may be removed from `known` while
- * it waits for the connection.
+ * erased. It reads `known` only once it has a connection, because ids may be removed from it during the wait.
  */
 export async function flushInteractions(
   pools: NodePools,
@@ -116,9 +115,8 @@ function isKnown(
 }
 
 /**
- * Keeps the organisations in which nobody was erased since their interactions were checked. In a cluster, reading a
- * version costs a tenth as much as storing the interactions, so a version that was read shortly before is accepted. The
- * sweep that follows an erasure waits longer than that.
+ * In a cluster, reading a version costs a tenth as much as storing the interactions, so one that was read shortly
+ * before is accepted. The sweep that follows an erasure waits longer than that.
  */
 async function withCurrentVersion(
   client: Client,
@@ -148,8 +146,8 @@ const storePlain = storingStatement(
 );
 
 /**
- * Claims keys and stores the interactions whose claims succeeded, unless the key is claimed in hashed form. The function
- * sees what was committed while the claim waited, for example by a request that already knew of an erasure.
+ * `is_key_free` sees what was committed while the claim waited, for example by a request that already knew of an
+ * erasure.
  */
 const storeKeyed = storingStatement(
   'claim keys and store interactions',
@@ -268,9 +266,9 @@ async function heldInHashedForm(
 }
 
 /**
- * As few statements as possible for a node, because a cluster replans each statement, with a task for each shard. For
- * four organisations with three interactions each, this takes 1.6 ms of the node's CPU time, compared with 2.8 ms for
- * one statement per organisation and table. An insert that reads arrays takes 1 ms and only pays off for many rows.
+ * A cluster replans each statement, with a task for each shard. For four organisations with three interactions each,
+ * sharing takes 1.6 ms of the node's CPU time, compared with 2.8 ms for one statement per organisation and table. An
+ * insert that reads arrays takes 1 ms and only pays off for many rows.
  */
 function insertsTogether(all: readonly Added[]): Write[] {
   const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;

@@ -11,7 +11,7 @@ import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
 
 /**
- * Indexed on past days, most selective first. The search uses the index of the first field that occurs in the filter.
+ * Indexed on past days. The search uses the index of the first field that occurs in the filter, the most selective one.
  */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
@@ -33,9 +33,8 @@ interface Look {
 }
 
 /**
- * Newest first. Each query reads a limited number of rows. On past days it uses the most selective field's index, and
- * on the current day the primary key. At the time limit, the page ends with the matches so far, and its cursor points
- * to where the search stopped.
+ * Each query reads a limited number of rows. On past days it uses the most selective field's index, and on the current
+ * day the primary key. At the time limit, the page ends, and its cursor points to where the search stopped.
  */
 export async function listInteractions(
   pool: Pool,
@@ -64,8 +63,8 @@ export async function listInteractions(
       return { rows: page, next: page.at(-1)?.interaction_id ?? null };
     }
     const next = (await endOf(pool, look)) ?? end;
-    // Interactions that are received between the two statements make this range end at a higher id. Rows below that id
-    // are dropped here, because the next statement finds them again.
+    // Interactions received between the two statements make this range end at a higher id. The rows below are found
+    // again.
     found = found.filter(({ interaction_id }) => interaction_id >= next);
     below = next;
     if (performance.now() > endMs) return { rows: found, next: below > oldest ? below : null };
@@ -104,8 +103,8 @@ function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: 
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} ${isHidden.join(' ')} order by interaction_id desc`;
   const others = [
-    // This condition is kept out of the index condition. Otherwise PostgreSQL would expect the condition to exclude
-    // half of the rows, and would sort a whole day instead.
+    // In the index condition, PostgreSQL would expect it to exclude half of the rows, and would sort a whole day
+    // instead.
     () => isVisible('interactions'),
     ...Object.keys(equal)
       .filter((field) => field !== lead)

@@ -17,20 +17,17 @@ interface Group {
 
 interface Waiting {
   readonly added: NewInteraction;
-  /**
-   * True once the interaction is committed, and false if a reference is missing, the key was not free, or the person
-   * may have been erased.
-   */
+  /** False if a reference is missing, the key was not free, or the person may have been erased. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
   readonly caller: Traces['current'];
 }
 
 /**
- * Writes queued interactions. They share statements and a commit, and each is answered after the commit. In a cluster,
- * each commit goes to a single node. There is no batching delay: if a connection is free, the queue is flushed at the
- * end of the event-loop turn. It is flushed even earlier once enough interactions are waiting, so that PostgreSQL works
- * while the other requests are read. The writer has its own connections, so that uploads never delay it.
+ * Queued interactions share statements and a commit, and each is answered after the commit. There is no batching delay:
+ * if a connection is free, the queue is flushed at the end of the event-loop turn, or earlier once enough interactions
+ * are waiting, so that PostgreSQL works while other requests are read. The writer has its own connections, so uploads
+ * never delay it.
  */
 export class InteractionWriter {
   readonly #pools: NodePools;
@@ -103,8 +100,8 @@ export class InteractionWriter {
   }
 
   /**
-   * The organisations that have waited longest come first. Each commit goes to one node. If a node is unavailable, only
-   * its own interactions therefore fail, and two-phase commit is not needed.
+   * Each commit goes to one node. If a node is unavailable, only its own interactions fail, and no two-phase commit is
+   * needed.
    */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
@@ -144,8 +141,8 @@ export class InteractionWriter {
       for (const { waiting } of groups)
         for (const { added, resolve } of waiting) resolve(written.has(added.interactionId));
     } catch (error) {
-      // A failed flush has written nothing. A single row may be the cause, so each organisation is retried alone, and
-      // then each row.
+      // A failed flush has written nothing. A single row may be the cause, so organisations and then rows are retried
+      // alone.
       const parts = isDatabaseFault(error) ? [] : partsOf(groups, error);
       if (parts.length > 0) for (const part of parts) await this.#writeGroups(node, [part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
@@ -190,8 +187,8 @@ function partsOf(groups: readonly Group[], error: unknown): Group[] {
   if (groups.length > 1) return [...groups];
   return groups.flatMap(({ organisationId, waiting }) => {
     const keyed = isLockTimeout(error) ? waiting.filter(({ added }) => isKeyed(added)) : [];
-    // Another transaction holds one of the keys. The request waits for that transaction on the common pool, where it
-    // does not delay other flushes.
+    // Another transaction holds a key. The request waits for it on the common pool, where it does not delay other
+    // flushes.
     for (const { resolve } of keyed) resolve(false);
     if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
     return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];

@@ -4,10 +4,9 @@ import type { ResourceType } from '../registry/resources.ts';
 type Generation = Map<string, Map<ResourceType, Set<string>>>;
 
 /**
- * A bounded cache of ids that are known to exist, so that PostgreSQL does not have to look them up for each
- * interaction. Clients cannot delete records, and an erasure clears the cache, so an id normally stays valid. The
- * exception is a promoted standby, which may lack the commits of the last few seconds. No entry is kept for longer than
- * two generations.
+ * Saves looking up ids for each interaction. Clients cannot delete records, and an erasure clears the cache, so an id
+ * normally stays valid. The exception is a promoted standby, which may lack the commits of the last few seconds, so no
+ * entry is kept for longer than two generations.
  */
 export class KnownIds {
   #young: Generation = new Map();

@@ -19,10 +19,7 @@ const text = `
     .join(',')}
   from tenants o where o.organisation_id = $1`;
 
-/**
- * Takes one array of ids per reference, in the order of `interactionReferences`, and returns one set for each. Cached
- * ids are not looked up, and ids that are found are cached.
- */
+/** Takes and returns ids per reference, in the order of `interactionReferences`. Ids that are found are cached. */
 export async function missingAmong(
   client: Client | Pool,
   organisationId: string,

@@ -51,10 +51,10 @@ const notFound = interactionReferences.map(
 );
 
 /**
- * Handles interactions that the writer could not write because a reference is missing, the key was already claimed, or
- * people were erased. An interaction with a missing reference is kept as a rejection, unless its person was erased. Its
- * key stays claimed, and the rejection gets the id that the interaction would have had. Both a retry and a replay use
- * that id, so the first of them stores the interaction and the other finds it.
+ * For interactions with a missing reference, a claimed key or an erased person, which the writer cannot write. An
+ * interaction with a missing reference is kept as a rejection, unless its person was erased. Its key stays claimed, and
+ * both a retry and a replay use the id that it would have had, so the first of them stores the interaction and the
+ * other finds it.
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
   return storeInTransaction(pool, async (client) => {
@@ -83,8 +83,8 @@ async function erasedIn(
 }
 
 /**
- * With a browser key, the Idempotency-Key is claimed as anybody's. Otherwise a visitor could find out who was erased by
- * sending another body with the same key.
+ * A browser's Idempotency-Key is claimed as usual. Otherwise a visitor could find out who was erased by reusing the
+ * key.
  */
 async function refuseErased(
   client: Client,
@@ -112,8 +112,7 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
-  // If a different body were refused only after the first one was stored, a visitor could find out which references
-  // exist.
+  // Refusing only after the first body was stored would let a visitor find out which references exist.
   if (!sameBody && (first || alone.isFromBrowser)) throw new RequestError('idempotency_key_reused');
   if (first) return { result: { stored: first, isRepeated: true }, done: [] };
   if (!sameBody) await replaceClaim(client, sent, holder);
@@ -144,10 +143,7 @@ async function insertOrKeep(
   return { result: { stored: storedForm(added), isRepeated: false }, done: [done] };
 }
 
-/**
- * Returns the rejection's kind. If the interaction has a key, the rejection gets the id under which the interaction
- * will be stored.
- */
+/** Returns the rejection's kind. An interaction with a key will be stored under the rejection's `recordIds`. */
 async function keepRejection(
   client: Client,
   added: NewInteraction,

@@ -24,10 +24,7 @@ interface InteractionRequest {
   readonly idempotencyKey: string | undefined;
   /** With a browser key, the response must not reveal whether the references exist or the person was erased. */
   readonly isFromBrowser?: boolean;
-  /**
-   * Thrown, because the organisation may not store more data, unless an earlier request with the same Idempotency-Key
-   * stored the interaction.
-   */
+  /** The organisation may not store more data. Retries of stored interactions still succeed. */
   readonly refusal?: RequestError | undefined;
 }
 
@@ -44,8 +41,7 @@ interface RecordedInteraction {
 }
 
 /**
- * A retry gets the first response again. An interaction with a missing reference is kept as a rejection before the
- * request fails. With a browser key the request does not fail.
+ * A missing reference makes the request fail, except with a browser key. The interaction is then kept as a rejection.
  */
 export async function recordInteraction(
   parts: InteractionParts,

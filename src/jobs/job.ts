@@ -11,8 +11,8 @@ export interface Place {
   /** What the previous step left for this one, as JSON, or null. */
   readonly position: unknown;
   /**
-   * Locks the job until the transaction ends. Throws if another process has taken this step. A `call` that must not
-   * happen twice, or after a later step, starts its transaction with it. `work` has done so already.
+   * Throws if another process has taken this step. A `call` that must not happen twice, or after a later step, starts
+   * its transaction with it. `work` has done so already.
    */
   lock(client: Client): Promise<void>;
 }

@@ -5,8 +5,8 @@ import type { Pool } from '../postgres/pool.ts';
 export type Fence<T> = T & { readonly awaited?: readonly string[] };
 
 /**
- * Waits for the transactions that were running when a job arrived at its fence. Returns 'passed' when they have ended, the
- * position to save when the fence begins, and undefined if it has to look again later.
+ * Waits for transactions that were running at the first call. Returns the position to save then, and undefined while it
+ * waits.
  */
 export async function passFence<T>(
   pool: Pool,

@@ -18,8 +18,8 @@ export class Round {
   }
 
   /**
-   * `part` returns whether there may be more. Every round does at least one part, so work is finished even if each part
-   * takes longer than a round.
+   * `part` returns whether there may be more. Each round does at least one part, so work is finished even if parts are
+   * long.
    */
   async repeat(part: () => Promise<boolean | undefined>): Promise<'more' | 'all'> {
     while (!this.stopping?.aborted) {

@@ -27,10 +27,10 @@ interface Turn {
 }
 
 /**
- * Runs a round of these kinds: adds jobs for organisations with new work, also while the round lasts, and takes one step
- * after another until no job is left or the time is up. The next step is always taken by the job that has used the least
- * time, because steps differ: a job of a hundred short steps must not wait for a hundred long ones. A job that fails is taken
- * up again after a pause, which doubles each time, and the others continue. Returns 'more' if jobs may be left.
+ * Adds jobs for organisations with new work, also while the round lasts. The next step is always taken by the job that
+ * has used the least time, because a job of a hundred short steps must not wait for a hundred long ones. A job that
+ * fails is taken up again after a pause, which doubles each time, and the others continue. Returns 'more' if jobs may
+ * be left.
  */
 export async function runJobs(
   pool: Pool,
@@ -121,8 +121,8 @@ async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Tur
 }
 
 /**
- * Each job begins at a turn of its own. If all began at the same turn, a process that stalls in one job could take a
- * step of the organisation's next job, and skip that job's fence.
+ * Jobs begin at different turns. Otherwise a process that stalls in a job could take a step of the organisation's next
+ * job, and skip that job's fence.
  */
 async function addJobs(pool: Pool, { name, first, find }: JobKind): Promise<void> {
   const organisationIds = await find(pool);

@@ -43,10 +43,7 @@ export async function dropDetached(
   });
 }
 
-/**
- * Runs in its own transaction, with a longer timeout than usual. The statement is cancelled when the process stops.
- * Returns undefined if the process had already stopped.
- */
+/** Allows a longer timeout than usual. Stopping cancels the statement. Undefined if the process had already stopped. */
 export function runLong<R extends Record<string, unknown>>(
   pool: Pool,
   statement: { readonly text: string; readonly values?: unknown[] },

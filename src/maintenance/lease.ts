@@ -20,10 +20,7 @@ export class Lease {
     return performance.now() < this.#heldUntilMs;
   }
 
-  /**
-   * Takes or renews the lease. A process with a wrong clock must not hold it, because what it writes would carry wrong
-   * times.
-   */
+  /** A process with a wrong clock must not hold the lease, because what it writes would carry wrong times. */
   async renew(): Promise<void> {
     const askedMs = performance.now();
     const { rowCount } = await this.#pool.query(

@@ -10,15 +10,14 @@ export interface Chore {
   readonly name: string;
   readonly everyMs: number;
   /**
-   * The chores in a loop run one after another, so a chore waits for the rounds of the others, and for statements that
-   * take longer than a round. Such chores have a loop of their own.
+   * The chores in a loop run one after another, so chores with statements that take longer than a round have their own
+   * loop.
    */
   readonly loop?: string;
   /** The default is the length of a round of jobs. */
   readonly roundMs?: number;
   /**
-   * If it returns 'more', it runs again after the other chores of its loop. If the process is stopping, the next leader
-   * does the rest.
+   * If it returns 'more', it runs again after the others of its loop. If the process stops, the next leader continues.
    */
   run(round?: Round): Promise<unknown>;
 }

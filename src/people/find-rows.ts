@@ -59,8 +59,8 @@ export async function nextRows(
 }
 
 /**
- * A search goes through the days from the newest to the oldest. On days with indexes it looks for a limited number of
- * people at a time.
+ * A search goes from the newest day to the oldest. On days with indexes it looks for a limited number of people at a
+ * time.
  */
 export interface InteractionsPlace {
   readonly below: string;
@@ -70,10 +70,7 @@ export interface InteractionsPlace {
   readonly belowOfThese?: string;
 }
 
-/**
- * `isErasing` means that the caller erases the rows that it was given, so that they are not found again. That saves
- * sorting them.
- */
+/** If the caller erases the rows, they are not found again, so they need not be sorted. */
 export async function nextInteractions(
   db: Searched,
   search: Search,

@@ -32,11 +32,9 @@ interface Count {
 }
 
 /**
- * The record counts already exist. Bytes are calculated as each type's record count times the average size of the
- * organisation's own rows. If the average covered all organisations, one organisation's large rows could use up another
- * organisation's quota. Sizes are measured again after an upload. Each run spends a limited time on measuring sizes,
- * and the next run continues with the remaining organisations. If a round ends before all organisations are measured,
- * the next one continues too.
+ * Bytes are each type's record count times the average size of the organisation's own rows. With an average over all
+ * organisations, one organisation's large rows could use up another's quota. Sizes are measured again after an upload,
+ * for a limited time per run, and the next run continues.
  */
 export class UsageKeeper {
   readonly #pool: Pool;
@@ -106,9 +104,7 @@ async function forgetOthers(pool: Pool): Promise<void> {
         and (o.records_stored_max is not null or o.bytes_stored_max is not null))`);
 }
 
-/**
- * A statement of its own, because in a cluster `organisations` is on the coordinator and the counts are on other nodes.
- */
+/** Read separately, because in a cluster `organisations` is on the coordinator and the counts are on other nodes. */
 async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   const { rows } = await pool.query<WithQuota>(
     `select o.organisation_id, o.bytes_stored_max is not null as has_bytes, u.records::float8 as records,
@@ -141,10 +137,7 @@ async function countsOf(pool: Pool, page: readonly Measurable[], hasBytes: boole
   return rows;
 }
 
-/**
- * Records that are kept for access requests are a type of their own. The requests already count them. A request that
- * was cancelled or is too old counts until its records are deleted.
- */
+/** What access requests have collected is a type of its own. It counts until it is deleted. */
 async function collectedOf(pool: Pool, page: readonly Measurable[]): Promise<Count[]> {
   const { rows } = await pool.query<Omit<Count, 'type'>>(
     `select a.organisation_id, sum(r.value::bigint)::float8 as records,

@@ -12,8 +12,8 @@ const otherTables: Readonly<Record<string, { readonly name: string; readonly id:
 };
 
 /**
- * The average size in bytes includes the row header but not the indexes. If there are up to 1,000 rows, all of them are
- * measured. Otherwise, 250 rows are sampled after each of four random ids between the smallest and the largest id.
+ * With the row header but without indexes. Up to 1,000 rows are all measured. Otherwise, 250 rows are sampled after
+ * each of four random ids.
  */
 export async function sampleRowBytes(
   pool: Pool,

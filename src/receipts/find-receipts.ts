@@ -56,10 +56,7 @@ function summaryOf(stored: StoredReceipt, shown: (key: string) => string): Recei
   };
 }
 
-/**
- * Streamed as JSON, because a large replay's responses can add up to 35 MB. For consistency, it contains only the
- * batches that were on the receipt when it was looked up.
- */
+/** A large replay's responses can add up to 35 MB. Only batches that were on the receipt at first are included. */
 export async function* receiptFor(
   pool: Pool,
   organisationId: string,

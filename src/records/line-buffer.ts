@@ -4,8 +4,8 @@ const firstBytes = 16 * 1024;
 const newline = 0x0a;
 
 /**
- * Buffers an export's lines as bytes. Lines that wait for a slow reader outlive V8's young generation. As strings, they
- * would grow the heap by 100 MB before V8 collects them. Off-heap memory makes V8 collect earlier.
+ * Lines that wait for a slow reader outlive V8's young generation. As strings, they would grow the heap by 100 MB
+ * before V8 collects them. Off-heap memory makes V8 collect earlier.
  */
 export class LineBuffer {
   #bytes: Buffer | undefined;

@@ -25,8 +25,8 @@ interface RecordPage {
 }
 
 /**
- * Row `r` with every field by its name. Building the JSON costs PostgreSQL 4 microseconds more per record, but saves 5
- * microseconds and 15 strings on the thread that all requests share.
+ * Building the JSON costs PostgreSQL 4 microseconds more per record, but saves 5 microseconds and 15 strings on the
+ * thread that all requests share.
  */
 const recordAsJson = 'row_to_json(r)::text as record';
 
@@ -77,9 +77,7 @@ export async function takeRecords(
   await takeRows(client, { text: byIds(type), values: [organisationId, ids] }, take);
 }
 
-/**
- * The page can be short if few records match: the search then stops at its time limit, and the next page continues it.
- */
+/** If few records match, the search stops at its time limit, and the next page continues it. */
 export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): Promise<RecordPage> {
   const deadline = performance.now() + limits.recordSearchMs;
   const records: string[] = [];
@@ -100,8 +98,7 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
 }
 
 /**
- * One record per line and one query at a time. Holds no connection between queries, however slowly the client reads. An
- * empty chunk means that a query found nothing and the search continues.
+ * Holds no connection between queries, however slowly the client reads. An empty chunk means that the search continues.
  */
 export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerator<Buffer> {
   const lines = new LineBuffer();
@@ -112,8 +109,8 @@ export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerato
 }
 
 /**
- * Scans in id order. There is no index for the filters, because every index slows down uploads. Instead, the number of
- * scanned records is limited. Returns the id up to which the scan is complete, or null at the end.
+ * There is no index for the filters, because every index slows down uploads. Instead, the number of scanned records is
+ * limited. Returns the id up to which the scan is complete, or null at the end.
  */
 async function readNext(
   pool: Pool,
@@ -131,8 +128,7 @@ async function readNext(
   const rowCount = await withoutSorting(pool, (client) => takeRows(client, query, takeNext));
   if (rowCount === count) return last;
   const end = await endOfScan(pool, asked);
-  // Records that are added between the two statements make the scan end at a smaller id, but no record may be returned
-  // twice.
+  // Records added in between make the scan end at a smaller id, but no record may be returned twice.
   return end !== null && last !== null && last > end ? last : end;
 }
 

@@ -27,9 +27,9 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 }
 
 /**
- * All statements see the same snapshot, so they delete exactly the differences that they have added. A single statement
- * using `with` would be gathered on one node of a cluster. The rows to add and delete are counted first, because a
- * difference that is deleted without being added would be lost permanently.
+ * The statements see one snapshot, so they delete exactly the differences that they have added. A single statement
+ * using `with` would be gathered on one node of a cluster. The rows are counted first, because a difference that is
+ * deleted without being added would be lost permanently.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {

@@ -25,11 +25,11 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * The start of a statement that writes one organisation's rows. `tenants` is in the `from` clause so that a cluster
- * plans the statement as one task on the node that owns the organisation. Without it, or inside a `with`, the rows
- * would be sent to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long as a
- * transaction writes stored rows in a single such statement. No id may occur twice. The last parameter is the time of
- * writing, because a cluster does not allow `now()` in `do update set`.
+ * Because of `tenants` in the `from` clause, a cluster plans the statement as one task on the node that owns the
+ * organisation. Without it, or inside a `with`, the rows would be sent to the coordinator. Ordering by id prevents
+ * deadlocks between uploads of the same records, as long as a transaction writes stored rows in a single such
+ * statement. No id may occur twice. The last parameter is the time of writing, because a cluster does not allow `now()`
+ * in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -40,9 +40,9 @@ export function insertRows({ name, id, columns, types }: Table): string {
 }
 
 /**
- * A subquery named `i`, with one array per column, starting at `$2`. The arrays are unnested in the select list, which
- * passes on elements one by one. If they were unnested in the `from` clause, every column would be materialised first,
- * which makes an insert 1.3 times and a comparison 1.4 times as expensive.
+ * A subquery named `i`, with one array per column, starting at `$2`. Unnesting in the select list passes on elements
+ * one by one. In the `from` clause, every column would be materialised first, which makes an insert 1.3 times and a
+ * comparison 1.4 times as expensive.
  */
 export function sentRows(columns: readonly string[], types: readonly ArrayType[], more = ''): string {
   const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
@@ -52,9 +52,9 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 }
 
 /**
- * `offset 0` stops PostgreSQL from turning the condition into a join. A join that was planned while the table was small
- * would hash all of an organisation's rows, even if there are a billion. The organisation must be the parameter. If it
- * were a column of the outer query, a cluster would query every shard.
+ * `offset 0` prevents a join. A join that was planned while the table was small would hash all of an organisation's
+ * rows, even if there are a billion. The organisation must be the parameter. If it were a column of the outer query, a
+ * cluster would query every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
@@ -63,10 +63,9 @@ export function exists(type: ResourceType, idExpression: string): string {
 }
 
 /**
- * True if one of the expressions is the id of a person whom organisation `$1` is erasing. There can be many such
- * people, so every value is looked up in the index. `offset 0` stops PostgreSQL from reading all their ids instead. A
- * look-up takes 2 to 3 microseconds. The first condition is evaluated once per statement, and saves the look-ups if the
- * organisation is not erasing anybody.
+ * True if one of the ids is of a person whom organisation `$1` is erasing. `offset 0` makes PostgreSQL look every value
+ * up in the index, in 2 to 3 microseconds, instead of reading all ids. The first condition is evaluated once per
+ * statement, and saves the look-ups if the organisation is not erasing anybody.
  */
 export function isBeingErased(...ids: readonly string[]): string {
   return `(exists (select from erasure_ids o where o.organisation_id = $1) and exists (
@@ -74,8 +73,8 @@ export function isBeingErased(...ids: readonly string[]): string {
 }
 
 /**
- * The user of a customer. Customers have no index by user, so the sweep finds the customers of an erased user only when
- * it reads all customers. Until then, they are recognised by their user.
+ * Customers have no index by user, so until the sweep has read all of them, those of an erased user are recognised by
+ * it.
  */
 function userOf(customerId: string): string {
   return `(select c.user_id::text from customers c where c.organisation_id = $1 and c.customer_id = ${customerId})`;
@@ -100,8 +99,8 @@ export function isErasedIn(type: UploadType, field: string, value: string): stri
 }
 
 /**
- * Row `t` does not belong to a person who is being erased. Once the erasure is requested, nobody can read the person's
- * rows. Later they are deleted, or their personal fields are set to null.
+ * Nobody can read the rows of a person whose erasure was requested. Later they are deleted or their personal fields
+ * cleared.
  */
 export const isVisible = perType((type: UploadType) => {
   const fields = personalFields(type);
@@ -110,10 +109,7 @@ export const isVisible = perType((type: UploadType) => {
     : `not ${belongs(fields, (field) => isErasedIn(type, field, columnOf(field)), columnOf)}`;
 });
 
-/**
- * A field of a visible row `t`, or null if the row belongs to somebody else and the field mentions a person who is
- * being erased.
- */
+/** Null if the field of a visible row of somebody else mentions a person who is being erased. */
 export function shownValue(type: UploadType, field: string): string {
   const column = columnOf(field);
   return personalFields(type).alone.includes(field)

@@ -18,8 +18,8 @@ export interface Progress {
 }
 
 /**
- * Rows are removed once the source tables are empty and every transaction that has read a source table has ended, so
- * that nothing is added afterwards. Each table comes after its source tables.
+ * Rows are removed once their source tables are empty and every transaction that has read a source has ended, so that
+ * nothing is added afterwards. Each table comes after its sources.
  */
 const derived = [
   'rejection_count_changes',

@@ -13,8 +13,8 @@ interface Stage {
 }
 
 /**
- * The owner's functions remove rows and save the progress in one statement, in a table that outlives the jobs. So a
- * step that is interrupted or repeated neither loses nor repeats anything.
+ * The owner's functions save the progress with each statement, in a table that outlives the jobs. So a step that is
+ * interrupted or repeated neither loses nor repeats anything.
  */
 export function removeOrganisations({
   deletedOrganisationsKeptDays: daysKept,

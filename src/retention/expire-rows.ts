@@ -12,10 +12,9 @@ import { retentionLimits } from './limits.ts';
 const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions' };
 
 /**
- * Notes what has expired, and drops days of interactions that no organisation keeps any more, oldest first. `at`
- * decides what has expired, and null is the current time. Checks only days that have just expired for an organisation,
- * because finding the organisations with rows in a day requires a scan of that day. So this has to succeed before rows
- * are deleted one by one: an empty day would not be checked again.
+ * Notes what has expired at `at`, or now, and drops days that no organisation keeps any more. Finding the organisations
+ * with rows in a day requires a scan, so only days that have just expired for an organisation are checked. So this has
+ * to succeed before rows are deleted one by one: an empty day would not be checked again.
  */
 export async function dropExpiredDays(
   pool: Pool,
@@ -74,8 +73,8 @@ interface Due {
 }
 
 /**
- * Deletes what `dropExpiredDays` has noted. `at` decides what has expired, and null is the current time. Each step
- * saves its own progress in `retention_progress`, which readers use too, so a step that is repeated continues.
+ * Deletes what `dropExpiredDays` has noted, if it has expired at `at`, or now. Each step saves its own progress in
+ * `retention_progress`, which readers use too, so a step that is repeated continues.
  */
 export function expireRows(at: Date | null = null): JobKind {
   const step = (type: Expiring, then: Next<Expiring>): Step<Expiring> => ({
@@ -138,10 +137,7 @@ async function skip(pool: Pool, type: Expiring, done: readonly Due[]): Promise<v
     );
 }
 
-/**
- * Returns true if there may be more rows. Deletes nothing if the operator has changed the setting so that the rows no
- * longer expire.
- */
+/** Returns true if there may be more. Deletes nothing if the operator has changed the setting in the meantime. */
 async function expireSome(
   pool: Pool,
   type: Expiring,

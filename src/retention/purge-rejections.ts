@@ -46,9 +46,7 @@ export function purgeRejections(daysKept: number): JobKind {
   });
 }
 
-/**
- * Searches each organisation's part of the primary key, because no index orders all organisations' rejections by age.
- */
+/** No index orders all organisations' rejections by age, so each organisation's part of the primary key is searched. */
 async function organisationsWithOld(
   pool: Pool,
   below: string,
@@ -67,9 +65,8 @@ async function organisationsWithOld(
 }
 
 /**
- * Returns the kind of each rejection. `skip locked` never waits for a lock, so this cannot deadlock, and the next job
- * removes the rows that were locked. It handles one organisation at a time, because a cluster can only lock rows on one
- * node.
+ * `skip locked` never waits for a lock, so this cannot deadlock, and the next job removes the rows that were locked. A
+ * cluster can only lock rows on one node, so this handles one organisation.
  */
 async function removeSome(client: Client, organisationId: string, below: string): Promise<string[]> {
   const { rows } = await client.query<{ kind_id: string }>(

@@ -8,10 +8,7 @@ const idsPerQuery = 1_000;
 
 const noIds: ReadonlySet<string> = new Set();
 
-/**
- * For texts in which ids have to be searched. Few organisations erase somebody at the moment, and for the others
- * nothing is searched, because that took most of the time of a page of rejections.
- */
+/** Searching texts took most of the time of a page of rejections, so it is skipped if nobody is being erased. */
 export async function openIdsIn<T>(
   db: Pick<Pool, 'query'>,
   organisationId: string,
@@ -27,10 +24,7 @@ export async function openIdsIn<T>(
   return openIdsAmong(db, organisationId, (await mapInTurns(texts, idsIn)).flat());
 }
 
-/**
- * The ids of people whose erasure is not finished yet. Nobody may read them. The sweep may not have found a customer of
- * an erased user yet.
- */
+/** Nobody may read these ids. Customers of erased users count too, because the sweep may not have found them yet. */
 export async function openIdsAmong(
   db: Pick<Pool, 'query'>,
   organisationId: string,

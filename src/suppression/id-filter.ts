@@ -1,17 +1,13 @@
 import type { HalfSipHash } from './half-sip-hash.ts';
 
-/**
- * With 24 bits per hash and 10 positions, 1 in 100,000 ids is a false positive. If the filter has several parts, up to 25
- * in 100,000 ids are false positives.
- */
+/** 1 in 100,000 ids is a false positive, and up to 25 if the filter has several parts. */
 const bitsPerHash = 24;
 const positions = 10;
 
 /**
- * A Bloom filter over 64-bit hashes. It matches every hash that was added and very few others, and it takes 3 to 6 bytes
- * per hash. The filter grows by adding parts, each twice as large as the previous one. A lookup reads every part, usually
- * from memory that is not in a CPU cache. If space for a million hashes is reserved in one part in advance, a lookup
- * takes a tenth of the time.
+ * A Bloom filter over 64-bit hashes, with 3 to 6 bytes per hash. It grows by adding parts, each twice as large as the
+ * previous one. A lookup reads every part, usually from memory that is not in a CPU cache. If space for a million
+ * hashes is reserved in one part in advance, a lookup takes a tenth of the time.
  */
 export class IdFilter {
   readonly #parts: Part[] = [];

@@ -49,9 +49,8 @@ export async function formsToShow(
 }
 
 /**
- * A request always claims a key in plain form first, even if it has to store the hash. The plain form is therefore the
- * lock, and a retry cannot claim the key while this transaction runs. If the hash has been claimed as well, its claim
- * stays.
+ * A request always claims a key in plain form first, so that form is the lock, and a retry cannot claim the key while
+ * this transaction runs. If the hash has been claimed as well, its claim stays.
  */
 export async function replaceKeys(
   client: Client,

@@ -21,8 +21,8 @@ export function idsInFailed({ type, record_id, record }: FailedRecord): string[]
 }
 
 /**
- * Every string that may be a person's id: all UUIDs, and the values of identifying fields in any form, because the
- * record may have failed for the form of an id.
+ * All UUIDs, and the values of identifying fields in any form, because the record may have failed for the form of an
+ * id.
  */
 function idsInText(type: UploadType, text: string): string[] {
   const { identifying } = personalFields(type);
@@ -34,8 +34,8 @@ function idsInText(type: UploadType, text: string): string[] {
 }
 
 /**
- * Returns the same object if it contains none of these ids, and undefined if the record must go. A record that belongs
- * to somebody else is kept with null in place of the ids that it mentions.
+ * Returns the same object if it contains none of these ids, and undefined if the record must go. A record of somebody
+ * else is kept with null in place of the ids that it mentions.
  */
 export function withoutErased<T extends FailedRecord>(
   failed: T,
@@ -58,10 +58,7 @@ export function withoutErased<T extends FailedRecord>(
   return idsInFailed(kept).some(isErased) ? undefined : kept;
 }
 
-/**
- * Finds the members with these names in JSON, at any depth. The groups are the name with its quotes and the value, if
- * it is a string or a number.
- */
+/** Matches members at any depth. The groups are the quoted name and the value, if it is a string or a number. */
 function membersNamed(names: readonly string[]): RegExp {
   return new RegExp(`("(?:${names.join('|')})")\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*)`, 'g');
 }

@@ -3,10 +3,9 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
 /**
- * Allows the people of a swept erasure to be stored again, unless another erasure covers them too, and returns how many
- * ids were suppressed. Throws while the lake's files may still contain these people, because their rows in the lake are
- * found by the hashes of the suppressed ids. The hashes are kept, so that the erasure can be repeated after a restore.
- * The version stays the same: other processes look up every id that may be suppressed.
+ * Returns how many ids were suppressed. Throws while the lake's files may still contain these people, because their
+ * rows there are found by the suppressed hashes. The hashes are kept, so that the erasure can be repeated after a
+ * restore. The version stays the same: other processes look up every id that may be suppressed.
  */
 export function liftSuppression(pool: Pool, organisationId: string, erasureId: string): Promise<number> {
   return retryConflicts(() =>
@@ -30,8 +29,8 @@ export function liftSuppression(pool: Pool, organisationId: string, erasureId: s
 }
 
 /**
- * Repeats what had been lifted before the database was restored. Skips erasures whose people may still be in a table or
- * in the lake, where they are found by the hashes of their ids.
+ * Repeats what had been lifted before the database was restored, except for erasures that still need the hashes to find
+ * people in a table or in the lake.
  */
 export async function liftAgain(
   client: Pick<Client, 'query'>,

@@ -29,10 +29,7 @@ export function fingerprintOf(key: string): Buffer {
   return createHmac('sha256', key).update('fingerprint').digest().subarray(0, 8);
 }
 
-/**
- * The same id has different hashes in different organisations, so that a database dump does not reveal that a person
- * was a customer of both.
- */
+/** Hashes differ between organisations, so that a dump does not reveal that a person was a customer of both. */
 export class IdHasher {
   readonly #key: Buffer;
   readonly #fingerprint: Buffer;
@@ -62,9 +59,7 @@ export class IdHasher {
   }
 }
 
-/**
- * A UUID is hashed as its sixteen bytes, however it is written, because UUID columns are read without creating strings.
- */
+/** A UUID is hashed as its sixteen bytes, because UUID columns are read without creating strings. */
 function bytesOf(id: string): Buffer {
   const uuid = readUuid(id);
   return uuid === undefined ? Buffer.from(id) : Buffer.from(uuid.replaceAll('-', ''), 'hex');

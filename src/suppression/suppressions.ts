@@ -14,9 +14,8 @@ interface Known {
 const none: Known = { version: 0, filters: [] };
 
 /**
- * Suppressions are read from the database once and cached as filters. Every writer compares the version, so a process
- * never uses outdated suppressions. A filter has a false positive for one id in 100,000, so its matches are looked up
- * in the database.
+ * Suppressions are cached as filters. Every writer compares the version, so a process never uses outdated ones. A
+ * filter has a false positive for one id in 100,000, so its matches are looked up in the database.
  */
 export class Suppressions {
   readonly #keys: readonly string[];
@@ -34,10 +33,7 @@ export class Suppressions {
     this.#fingerprints = keys.map(fingerprintOf);
   }
 
-  /**
-   * Throws if this process lacks a key that is in use: its own keys may be the wrong ones, and no other process would
-   * recognise their hashes.
-   */
+  /** Throws if this process lacks a key that is in use, because other processes might not recognise its hashes. */
   async hasherFor(pool: Pick<Pool, 'query'>, organisationId: string): Promise<IdHasher> {
     const [key] = this.#keys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
@@ -124,10 +120,7 @@ export class Suppressions {
     this.#seen.set(organisationId, { version, sentMs });
   }
 
-  /**
-   * Whether a transaction that has already started may rely on the version. The sweep waits longer than that before it
-   * lists the running transactions.
-   */
+  /** For transactions that have already started. The sweep waits longer than that before it lists them. */
   wasCurrent(organisationId: string, version: number): boolean {
     const seen = this.#seen.get(organisationId);
     return seen?.version === version && performance.now() - seen.sentMs < limits.versionSeenMs;

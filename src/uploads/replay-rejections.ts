@@ -88,10 +88,7 @@ function placeOf(cursor: string, signer: CursorSigner): Place {
   return { type: type as UploadType, after };
 }
 
-/**
- * Records that now pass are stored, and their rejections are removed. The others stay, with their new errors. Types
- * that other types refer to come first, so that records that failed together can be fixed in one run.
- */
+/** Types that other types refer to come first, so that records that failed together can be fixed in one run. */
 export async function replayRejections(
   parts: ReplayParts,
   replay: Replay,
@@ -143,8 +140,7 @@ class ReplayRun {
         if (next === 'busy') return this.#stop(`${type}.${after}`);
         after = next;
       } catch (error) {
-        // The whole replay can fail as long as nothing is stored. After that, the response must report the stored
-        // batches.
+        // After a batch is stored, the replay must not fail, because the response has to report the batch.
         const isRefusal = error instanceof RequestError || isUnavailable(error);
         if (this.batches.length === 0 && isRefusal) throw error;
         onError(error);
@@ -160,9 +156,9 @@ class ReplayRun {
   }
 
   /**
-   * Returns the last id that it tried. The records are read and checked before the transaction, which would otherwise
-   * hold its locks while the check waits for a thread. If one of the rejections has changed in the meantime, the batch
-   * is read again at half the size. The batch size grows again after a batch succeeds at the first attempt.
+   * The records are read and checked before the transaction, which would otherwise hold its locks while the check waits
+   * for a thread. If a rejection has changed in the meantime, the batch is read again at half the size, which grows
+   * again later.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const { organisationId, filter } = this.#replay;
@@ -277,10 +273,7 @@ async function listReplayable(
   return found;
 }
 
-/**
- * Replays take turns, so no other replay changes these rejections from now on. `settle` detects removals by anything
- * else.
- */
+/** No other replay changes these rejections, because replays take turns. `settle` detects removals by anything else. */
 async function expectUnchanged(
   client: Client,
   organisationId: string,
@@ -292,10 +285,7 @@ async function expectUnchanged(
     throw new ChangedMeanwhile();
 }
 
-/**
- * Returns the change in the count of each kind. If a record failed again, another transaction may have removed and
- * counted its rejection in the meantime.
- */
+/** Returns the change in the count of each kind. Rejections that are gone have been counted by another transaction. */
 async function settle(
   client: Client,
   organisationId: string,

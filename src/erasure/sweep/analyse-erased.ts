@@ -14,10 +14,9 @@ const tables: readonly string[] = [
 ];
 
 /**
- * The function runs with the owner's permissions, because only the owner may analyse a table. The partitions of a
- * partitioned table are analysed one by one. The table itself has statistics only if an operator analysed it.
- * PostgreSQL before 18 can analyse it only together with all partitions, and keeps the statistics of a table that has
- * become empty until it has rows again.
+ * Only the owner may analyse a table. Partitions are analysed one by one. A partitioned table itself has statistics
+ * only if an operator analysed it. PostgreSQL before 18 can analyse it only together with all partitions, and keeps the
+ * statistics of a table that has become empty until it has rows again.
  */
 export const analyseFunction = `
   create or replace function analyse_erased(analysed text) returns void
@@ -48,10 +47,9 @@ export const analyseFunction = `
   revoke execute on function analyse_erased from public`;
 
 /**
- * Replaces the planner's statistics of the next of these tables and partitions, in order of name, and returns its name,
- * or null if none is left. `interactions` is the range of ids that were changed, and only their partitions are
- * analysed. Tables and partitions that were never analysed have no statistics, such as the partitions of coming days.
- * On a cluster, the coordinator does not know which shards were.
+ * Replaces the statistics of the next table or partition, and returns its name, or null if none is left. Of
+ * `interactions`, only partitions in the changed range are analysed. Those that were never analysed, such as coming
+ * days, have no statistics, but on a cluster, the coordinator does not know which shards were.
  */
 export async function analyseNext(
   pool: Pool,

@@ -73,8 +73,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
 }
 
 /**
- * Waits for the transactions that were running when the suppression committed, because they may have checked their records
- * against the previous version. All later transactions see the new version.
+ * Transactions that were running when the suppression committed may have checked records against the previous version.
  */
 async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
   const at = (position ?? { isExpanded: false }) as Fence<{ readonly isExpanded: boolean }>;
@@ -92,10 +91,9 @@ interface Expansion {
 }
 
 /**
- * Adds the other ids of these people: of each customer with a named id, both ids are erased, and so are other customers
- * with the same user, who are the same person stored twice. The users of named customers were added with the request, so
- * one pass finds everything, unless a customer was stored while its erasure was requested. Then its user is new, and
- * another pass follows the fence.
+ * Adds the other ids of these people: both ids of each customer with a named id, and other customers with the same
+ * user, who are the same person stored twice. The request added the users of named customers, so one pass finds
+ * everything, unless a customer was stored meanwhile. Then its user is new, and another pass follows the fence.
  */
 async function expand(pool: Pool, place: Place, suppressions: Suppressions): Promise<Next<SweepStep>> {
   const { organisationId } = place;
@@ -160,8 +158,8 @@ async function forgetStatistics(
 }
 
 /**
- * Deletes the ids in parts. Once the erasures are swept, the tables contain the ids only in the last entries of the
- * change log. The lake's files may still contain the ids.
+ * Once the erasures are swept, only the last entries of the change log, and the lake's files, may still contain the
+ * ids.
  */
 async function end(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
   const search: Search = { organisationId, for: 'erasures' };
@@ -190,15 +188,11 @@ async function end(client: Client, { organisationId }: Place): Promise<{ readonl
 }
 
 /**
- * The last entries in the change log are written before COMMIT, and after the time in `swept_at`, which may be on the
- * previous day. No transaction takes this long.
+ * The last entries in the change log may be written after `swept_at`, on the next day. No transaction takes this long.
  */
 const entriesWrittenWithin = '1 hour';
 
-/**
- * Erasures are done once the change log has no day left that may contain one of their entries. Must run after the chore
- * that drops old days.
- */
+/** Must run after the chore that drops old days of the change log. */
 export async function finishErasures(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ oldest: string | null }>(
     `select min(to_date(right(c.relname, 10), 'YYYY_MM_DD'))::text as oldest from pg_class c

@@ -41,8 +41,8 @@ const sources: readonly Source[] = [
 ];
 
 /**
- * Finds people whose data came back when a backup was restored. Only the hashes of their ids are known, so all ids that
- * are stored anywhere are compared with the hashes. Ids that match are hidden as if their erasure had just been requested.
+ * Finds people whose data came back with a restored backup. Only the hashes of their ids are known, so all stored ids
+ * are compared with them. Ids that match are hidden as if their erasure had just been requested.
  */
 export async function identifyPeople(
   pool: Pool,

@@ -13,9 +13,8 @@ export interface Rewritten {
 }
 
 /**
- * Rewrites the UUIDs in `user_id` that earlier releases stored in another spelling, in a limited number of
- * interactions, from the newest to the oldest. `position` is the id below which a step starts. Interactions below
- * `from` stay as they are.
+ * Rewrites the UUIDs that earlier releases stored in another spelling, from the newest interaction to the oldest. A
+ * step starts below the id in `position`, and stops at `from`.
  */
 export async function rewriteUserIds(
   client: Client,
@@ -93,8 +92,8 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
 }
 
 /**
- * Processes of an earlier release may store more until the upgrade is over, so the newest interactions are rewritten
- * again before each sweep and a day later.
+ * During an upgrade, older processes may store more, so the newest interactions are rewritten before each sweep and a
+ * day later.
  */
 export const rewriting: JobKind = jobKind<'rewrite'>({
   name: 'rewriting',

@@ -23,9 +23,8 @@ interface Counted {
 }
 
 /**
- * Deletes what was collected about the people being erased, and their ids in collected interactions of others. No new
- * records about them are collected once the fences have been passed, because access requests skip everyone who is
- * suppressed or hidden.
+ * Nothing more is collected about these people once the fences have been passed, because access requests skip everyone
+ * who is suppressed or hidden.
  */
 export async function sweepAccess(client: Client, { organisationId, position }: Place): Promise<Swept> {
   const search: Search = { organisationId, for: 'erasures' };

@@ -2,9 +2,9 @@ import type { Done } from '../../bookkeeping/store.ts';
 import type { Next } from '../../jobs/job.ts';
 
 /**
- * The steps of a sweep, in this order. An erasure joins a sweep only in its first step, so no later step has been missed.
- * The report comes before the rows, because it would count the change of a row as long as it knows the student. Customers
- * come last, when nothing refers to them any more.
+ * In this order. An erasure joins a sweep only in its first step, so no later step has been missed. The report comes
+ * before the rows, because it would count changed rows as long as it knows the student. Customers come last, when
+ * nothing refers to them.
  */
 export type SweepStep =
   | 'start'

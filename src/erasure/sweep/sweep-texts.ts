@@ -130,9 +130,9 @@ export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
 }
 
 /**
- * Overwrites people's ids with the nil UUID. They are not removed, because a cursor contains a position in an entry's
- * list of ids. Only entries about customers contain people's ids. This step runs before the customers are deleted. The
- * log entries about the deletion of customers stay until the day on which they were written is dropped.
+ * Ids become the nil UUID instead of being removed, because a cursor contains a position in an entry's list of ids.
+ * Only entries about customers contain people's ids. Entries about the deletion of customers, which comes later, stay
+ * until their day is dropped.
  */
 export async function sweepLog(client: Client, place: Place): Promise<Swept> {
   const { organisationId, position } = place;

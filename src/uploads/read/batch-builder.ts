@@ -33,10 +33,7 @@ export interface CheckedBatch {
   readonly failedTexts: Buffer;
   readonly failedIds: Buffer;
   readonly failedUpdated: Buffer;
-  /**
-   * One column per field, plus the event time for interactions. `indices` contains each row's index in the batch. All
-   * of a batch's buffers share one ArrayBuffer.
-   */
+  /** One column per field, plus an interaction's event time. All of a batch's buffers share one ArrayBuffer. */
   readonly rows: EncodedRows;
   readonly indices: readonly number[];
   /** The distinct ids, with one array per reference field of the type. */
@@ -207,8 +204,7 @@ export class BatchBuilder {
 }
 
 /**
- * Each thread keeps its own builders, because creating one for each body took 60 microseconds, as long as reading two
- * small records.
+ * Kept per thread, because creating a builder for each body took 60 microseconds, as long as reading two small records.
  */
 export type Builders = (type: UploadType) => BatchBuilder;
 

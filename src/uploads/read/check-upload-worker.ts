@@ -23,9 +23,8 @@ export type CheckResult =
 
 const builders = makeBuilders();
 
-// This lowers the thread's priority, so that short requests run first. With four uploading clients, it reduces the 99th
-// percentile of interaction latencies by a third, at no cost to uploads. Only Linux can set the priority of a single
-// thread.
+// Short requests run first. With four uploading clients, this reduces the 99th percentile of interaction latencies by a
+// third, at no cost to uploads. Only Linux can set the priority of a single thread.
 if (process.platform === 'linux') {
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);

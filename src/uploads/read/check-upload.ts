@@ -20,10 +20,7 @@ import type { UploadType } from '../../registry/upload-types.ts';
 import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
 
-/**
- * Does the part of an upload that needs no database. It finishes before the first batch is stored, so the body is not
- * in memory while the database works.
- */
+/** Finishes before the first batch is stored, so the body is not in memory while the database works. */
 export function checkUpload(
   builders: Builders,
   type: UploadType,

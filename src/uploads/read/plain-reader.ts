@@ -7,10 +7,9 @@ import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../../registry/times.ts';
 
 /**
- * The fast path. It reads records from a body's bytes straight into the arrays for PostgreSQL, without creating objects
- * or strings. Almost every record is plain, which means that it has only known fields, each once, with valid values and
- * no escapes. All other records take the slow path, which alone decides whether a record is invalid and why. A property
- * test compares the two paths.
+ * The fast path. It reads records straight into the arrays for PostgreSQL, without creating objects or strings. A plain
+ * record, as almost every one is, has only known fields, each once, with valid values and no escapes. All others take
+ * the slow path, which alone decides whether a record is invalid and why. A property test compares the two paths.
  */
 export class PlainReader {
   readonly #fields: readonly PlainField[];
@@ -198,8 +197,8 @@ export class PlainReader {
   }
 
   /**
-   * A double represents numbers of at most 15 digits exactly, and the quotient of two exact numbers is rounded
-   * correctly. Longer numbers take the slow path.
+   * With up to 15 digits, doubles are exact, and so is the rounding of their quotient. Longer numbers take the slow
+   * path.
    */
   #readNumber(): number | undefined {
     const bytes = this.#bytes;
@@ -295,8 +294,8 @@ function isLetter(byte: number): boolean {
 }
 
 /**
- * Returns -1 if the string has escapes or forbidden characters. For dates and date-times, the usual lengths are tried
- * first, because their parsers reject any invalid character before the quote.
+ * Returns -1 if the string has escapes or forbidden characters. The usual lengths of dates and times are tried first,
+ * because their parsers reject any invalid character before the quote.
  */
 function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
   if (kind === 'dateTime' || kind === 'eventTimestamp') {

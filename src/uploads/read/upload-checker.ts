@@ -21,9 +21,8 @@ export interface Unchecked extends Omit<CheckTask, 'body'> {
 }
 
 /**
- * Large uploads are checked in worker threads, because reading 5,000 records would noticeably block the event loop.
- * Small ones are checked one per event-loop turn, so that a hundred small uploads that arrive together do not block it
- * either.
+ * Large uploads are checked in worker threads, because reading 5,000 records would block the event loop. Small ones are
+ * checked one per event-loop turn, so that a hundred of them that arrive together do not block it either.
  */
 export class UploadChecker {
   readonly #threads: Piscina<CheckTask, CheckResult>;

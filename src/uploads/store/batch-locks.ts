@@ -4,10 +4,9 @@ import { limits } from '../../limits.ts';
 import { type Client, isLockTimeout } from '../../postgres/pool.ts';
 
 /**
- * Batches of a type share the lock and run concurrently. A retry takes it exclusively and runs alone, after the running
- * batches and before later ones. Otherwise later batches could keep overtaking it until it runs out of attempts. This
- * must be the first statement of a transaction, because waiting while holding other locks could cause a deadlock.
- * Statements that are sent after it wait with it.
+ * Batches of a type share the lock. A retry takes it alone, because later batches could otherwise keep overtaking it
+ * until it runs out of attempts. This must be the first statement of a transaction, because waiting while holding other
+ * locks could cause a deadlock. Statements that are sent after it wait with it.
  */
 export async function enterBatch(
   client: Client,
@@ -23,10 +22,7 @@ export async function enterBatch(
   });
 }
 
-/**
- * Replays of a type take turns, with one batch each. Returns false if the wait takes too long, in which case the
- * transaction has failed.
- */
+/** Replays of a type take turns, batch by batch. If it returns false, the transaction has failed. */
 export async function waitForTurn(client: Client, organisationId: string, type: string): Promise<boolean> {
   try {
     await Promise.all([

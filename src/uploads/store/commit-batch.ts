@@ -26,18 +26,12 @@ export interface Progress {
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
-  /**
-   * Invalid interactions from a browser key are reported but not kept, because visitors could fill the disk with them.
-   */
+  /** Invalid interactions from a browser are not kept, because visitors could fill the disk with them. */
   readonly isFromBrowser?: boolean;
   /** The earlier request's id, once the request turns out to be a retry with the same Idempotency-Key. */
   requestId: string;
 }
 
-/**
- * The transaction includes the batch's records, the rejections of failed records, the change in the counts, and the
- * receipt.
- */
 export async function commitBatch(
   pool: Pool,
   progress: Progress,
@@ -94,10 +88,9 @@ interface Claimed {
 }
 
 /**
- * Joins the earlier request if one holds the key. Batches that it has already stored are answered from its receipt, and
- * the others are stored. The key stays locked until the batch commits, so a concurrent retry of the same batch waits
- * and then finds the response. A request that claimed its key with an earlier batch only has to lock the key. A retry
- * that joined the request may be ahead of it.
+ * If an earlier request holds the key, its stored batches are answered from its receipt, and the others are stored. The
+ * key stays locked until the batch commits, so a concurrent retry of the same batch waits and then finds the response.
+ * Further batches only have to lock the key, unless a retry that joined the request is ahead.
  */
 async function claim(client: Client, progress: Progress, number: number): Promise<Claimed> {
   const { organisationId, type, idempotency, requestId } = progress;

@@ -5,10 +5,9 @@ import { sentRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
- * An unchanged row that reached `on conflict` would be locked and logged even though it stays the same. With 50,000
- * such rows, that took 142 ms and 5.7 MB of WAL. Filtering them out here takes 16 ms and writes no WAL. The comment on
- * `exists` in tables.ts explains the `offset 0`. The rows are counted, so that a row never counts as unchanged without
- * having been compared.
+ * An unchanged row that reached `on conflict` would be locked and logged: 50,000 such rows took 142 ms and 5.7 MB of
+ * WAL. Filtering them out here takes 16 ms and writes no WAL. For the `offset 0`, see `exists` in tables.ts. The rows
+ * are counted, so that a row never counts as unchanged without having been compared.
  */
 const statement = perType((type) => {
   const { name, id, columns, types } = tableOf(type);

@@ -36,10 +36,7 @@ export function hasPeople(type: UploadType): boolean {
 }
 
 interface Remaining {
-  /**
-   * Records that had already failed have no id and no other errors, and other people's records do not mention erased
-   * people.
-   */
+  /** Without erased people's ids, and without the other errors of their records that had already failed. */
   readonly checked: CheckedBatch;
   /** The outcomes of skipped rows. */
   readonly erased: ReadonlyMap<number, Outcome>;

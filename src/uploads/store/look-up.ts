@@ -15,10 +15,9 @@ interface LookedUp {
 export type RejectedIds = ReadonlySet<string> | 'many';
 
 /**
- * Answers four questions in one statement: which references are missing, whether the batch was probably sent before,
- * which records of its type have a rejection, and whether people were erased. Looking up every id here would cost a
- * third of the throughput for new records, because PostgreSQL looks them up again when it inserts them. Returns a row
- * only if the organisation exists.
+ * One statement for missing references, a sample of stored ids, rejected records, and erasures. Looking up every id
+ * would cost a third of the throughput for new records, because PostgreSQL looks them up again when it inserts them.
+ * Returns a row only if the organisation exists.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);

@@ -41,8 +41,8 @@ interface Settled {
 }
 
 /**
- * The removal is deferred if the type has many rejections. The batch's failed records are kept as rejections, each
- * replacing the record's earlier rejection. A newer version's rejection always stays.
+ * Removals are deferred if the type has many rejections. A failed record's rejection replaces its earlier one, unless
+ * that belongs to a newer version.
  */
 export async function settleRejections(client: Client, where: Where, stored: StoredRows): Promise<Settled> {
   const { checked } = stored;
@@ -70,8 +70,8 @@ function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): 
 }
 
 /**
- * If the type has few rejections, the ids of the rejected records are known and rarely occur in the batch. If it has
- * many, only failed records are looked up.
+ * Few rejected records occur in a batch. If a type has too many rejections to know them, only failed records are looked
+ * up.
  */
 function findEarlier(
   client: Client,

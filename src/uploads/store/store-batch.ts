@@ -44,9 +44,9 @@ export interface StoredRows {
 }
 
 /**
- * First inserts new rows and then updates stored rows that differ, both in id order. Every transaction follows these
- * two phases, so no two of them can deadlock: while inserting, a transaction holds no lock on a row that was stored
- * before, and all updates queue in the same order.
+ * First inserts new rows and then updates stored rows that differ, both in id order, as every transaction does. So no
+ * two can deadlock: while inserting, a transaction holds no lock on a row that was stored before, and all updates queue
+ * in the same order.
  */
 export async function storeRows(
   client: Client,
@@ -140,8 +140,8 @@ async function update(
 }
 
 /**
- * Has the result of storing the rows one after another. The first row with each id is inserted. After that, every id is
- * stored and locked, so each row's outcome can be computed here, and only the last version of an id has to be written.
+ * Has the result of storing the rows one after another. Once the first row with each id is inserted and every id is
+ * locked, each row's outcome can be computed here, and only the last version of an id has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
   const { client, organisationId, type } = target;

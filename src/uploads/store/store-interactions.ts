@@ -19,10 +19,7 @@ export interface KnownReferences {
   forgetKnown(): void;
 }
 
-/**
- * All interactions are new and get an id here, except replayed ones that were sent with an Idempotency-Key in the last
- * 24 hours. `givenIds` contains the ids of those interactions, by index.
- */
+/** `givenIds` contains, by index, the ids of replayed interactions that were sent with an Idempotency-Key. */
 export async function storeInteractions(
   client: Client,
   organisationId: string,
@@ -70,9 +67,8 @@ export async function checkInteractions(
 }
 
 /**
- * New ids share one timestamp and 62 random bits, and count up in the order sent. The receipt stores them with the
- * response: 1,000 ids take PostgreSQL 0.5 ms and 4 KB. With separate random bits for each id, which do not compress,
- * they would take 1.1 ms and 24 KB.
+ * New ids share one timestamp and 62 random bits, and count up in the order sent. In the receipt, 1,000 of them take
+ * PostgreSQL 0.5 ms and 4 KB. With separate random bits, which do not compress, they would take 1.1 ms and 24 KB.
  */
 function idsFor(given: readonly (string | null)[]): Buffer {
   const nowMs = Date.now();

@@ -5,8 +5,7 @@ import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
- * A plain `update` would work on a single server, but a cluster only plans `insert … select` as one task on the node
- * that stores the rows.
+ * Not a plain `update`, because a cluster only plans `insert … select` as one task on the node that stores the rows.
  */
 const replace = perType((type) => {
   const table = tableOf(type);

@@ -28,10 +28,9 @@ interface Claimed {
 }
 
 /**
- * The key is locked until our transaction ends, so the second of two concurrent requests waits here for the first.
- * `isBegun` is true if the key is probably claimed, so that it only has to be locked. A key is claimed in plain form
- * and replaced in the same transaction if it contains an erased id. Whether it does is asked after it is locked, so a
- * request that knows of an erasure cannot overtake one that does not.
+ * The key is locked until our transaction ends, so the second of two concurrent requests waits here. If `isBegun`, the
+ * key is probably claimed and only has to be locked. It is claimed in plain form, and replaced if it contains an erased
+ * id. That is checked once the key is locked, so a request that knows of an erasure cannot overtake one that does not.
  */
 export async function claimForUpload(
   client: Client,
@@ -80,8 +79,7 @@ async function insertClaim(client: Client, claim: UploadClaim): Promise<boolean>
 }
 
 /**
- * Returns undefined if the key is free or expired. If the key is locked, a concurrent retry of the same batch waits until
- * we have committed.
+ * Undefined if the key is free or expired. With a lock, a concurrent retry of the batch waits until we have committed.
  */
 export async function holderOf(
   client: Client,

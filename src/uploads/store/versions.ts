@@ -8,10 +8,10 @@ interface Version {
 }
 
 /**
- * Applies records with the same id one after another, in the order sent. PostgreSQL cannot do this, because `on
- * conflict` fails if an id occurs twice in a statement. Keeping only the last record would be wrong. For example,
- * suppose that a version from time T5 is stored, and a client sends a version from T3, one without a time, and one from
- * T4. The result must be the version from T4, because the version without a time replaced the stored one.
+ * Applies records with the same id in the order sent, because `on conflict` fails if an id occurs twice in a statement.
+ * Keeping only the last record would be wrong. Suppose that a version from time T5 is stored, and a client sends one
+ * from T3, one without a time, and one from T4. The version from T4 must win, because the one without a time replaced
+ * T5.
  */
 export class Versions {
   readonly #updatedColumn: number;
