@@ -143,7 +143,7 @@ async function insertOrKeep(
   return { result: { stored: storedForm(added), isRepeated: false }, done: [done] };
 }
 
-/** Returns the rejection's kind. An interaction with a key will be stored under the rejection's `recordIds`. */
+/** Returns the kind. If the interaction has a key, its rejection gets the id under which it will be stored. */
 async function keepRejection(
   client: Client,
   added: NewInteraction,

@@ -152,49 +152,32 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   ];
 }
 
+type HourlyChore = Pick<Chore, 'name' | 'run'> & Partial<Chore>;
+
+function hourly(loop: string, chores: readonly HourlyChore[]): Chore[] {
+  return chores.map((chore) => ({ everyMs: limits.maintenanceIntervalMs, loop, ...chore }));
+}
+
 /** One of their statements may take an hour. */
 function withPartitions(pool: Pool, config: MaintenanceConfig): Chore[] {
-  const loop = 'partitions';
-  const everyMs = limits.maintenanceIntervalMs;
-  return [
-    {
-      name: 'make partitions',
-      everyMs,
-      loop,
-      run: () => makeAllPartitions(pool),
-    },
+  return hourly('partitions', [
+    { name: 'make partitions', run: () => makeAllPartitions(pool) },
     {
       name: 'drop old receipts',
-      everyMs,
-      loop,
       run: (round) => dropPartitions(pool, receiptPartitions, config.receiptsKeptDays, round),
     },
-    {
-      name: 'index days that are over',
-      everyMs,
-      loop,
-      run: (round) => indexPartitions(pool, round),
-    },
-    {
-      name: 'remove what has expired',
-      everyMs,
-      loop,
-      run: expiry(pool),
-    },
-  ];
+    { name: 'index days that are over', run: (round) => indexPartitions(pool, round) },
+    { name: 'remove what has expired', run: expiry(pool) },
+  ]);
 }
 
 /** Each round is short, but there can be many. */
 function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
-  const loop = 'old data';
-  const everyMs = limits.maintenanceIntervalMs;
   const rejections = [purgeRejections(config.receiptsKeptDays)];
   const removal = [removeOrganisations(config)];
-  return [
+  return hourly('old data', [
     {
       name: 'remove old rejections',
-      everyMs,
-      loop,
       async run(round) {
         const left = await runJobs(pool, rejections, round);
         const kinds = await purgeKinds(pool, limits.rejectionKindLifeMs, round);
@@ -203,8 +186,6 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
     },
     {
       name: 'forget idempotency keys',
-      everyMs,
-      loop,
       async run(round) {
         const left = await purgeIdempotencyKeys(pool, 'interaction', round);
         const ofUploads = await purgeIdempotencyKeys(pool, 'upload', round);
@@ -214,10 +195,9 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'remove organisations',
       everyMs: removalLimits.intervalMs,
-      loop,
       run: (round) => runJobs(pool, removal, round),
     },
-  ];
+  ]);
 }
 
 /** Rows are deleted in many rounds. Days are dropped once an hour, because that scans days that somebody keeps. */

@@ -1,5 +1,6 @@
 // receipts/: the outcome of each upload and replay.
 
+import type { counted } from '../bookkeeping/receipt-entry.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 
@@ -23,14 +24,7 @@ export interface BatchAnswer {
   };
 }
 
-export interface Counts {
-  readonly received: number;
-  readonly created: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly stale: number;
-  readonly failed: number;
-}
+export type Counts = Readonly<Record<(typeof counted)[number], number>>;
 
 export interface RecordError {
   readonly index: number;

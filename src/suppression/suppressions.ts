@@ -83,9 +83,8 @@ export class Suppressions {
 
   /** As of the given version or a later one. */
   async check(client: Client, organisationId: string, version: number): Promise<IdCheck> {
-    if (version === 0) return nobodyErased;
-    const known = await this.#upTo(client, organisationId, version);
-    return new FilteredCheck(client, organisationId, known);
+    const known = version === 0 ? none : await this.#upTo(client, organisationId, version);
+    return new IdCheck(client, organisationId, known);
   }
 
   /** As of the version that is current in this transaction. */
@@ -173,25 +172,7 @@ function mayHave({ hasher, filter }: Known['filters'][number], id: string): bool
   return filter.has(hasher.short);
 }
 
-export interface IdCheck {
-  readonly isEmpty: boolean;
-  mayBeErased(id: string): boolean;
-  /** Like `mayBeErased`, for a UUID whose sixteen bytes start at `at`. */
-  mayBeErasedAt(bytes: DataView, at: number): boolean;
-  erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>>;
-}
-
-const nobodyErased: IdCheck = {
-  isEmpty: true,
-  mayBeErased: () => false,
-  mayBeErasedAt: () => false,
-  erasedAmong: async () => new Set(),
-  erasuresOf: async () => new Map(),
-};
-
-class FilteredCheck implements IdCheck {
-  readonly isEmpty = false;
+export class IdCheck {
   readonly #client: Client;
   readonly #organisationId: string;
   readonly #filters: Known['filters'];
@@ -202,10 +183,15 @@ class FilteredCheck implements IdCheck {
     this.#filters = filters;
   }
 
+  get isEmpty(): boolean {
+    return this.#filters.length === 0;
+  }
+
   mayBeErased(id: string): boolean {
     return this.#filters.some((one) => mayHave(one, id));
   }
 
+  /** Like `mayBeErased`, for a UUID whose sixteen bytes start at `at`. */
   mayBeErasedAt(bytes: DataView, at: number): boolean {
     return this.#filters.some(({ hasher, filter }) => {
       hasher.short.hash(bytes, at, 16);

@@ -5,17 +5,14 @@ import { limits } from '../limits.ts';
 import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import type { ResourceType } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { batchAnswer, type UploadAnswer } from './answer/answer.ts';
 import { created, type Outcome, stale, unchanged, updated } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { Progress } from './store/commit-batch.ts';
-import { compare } from './store/compare.ts';
-import { hasPeople, leaveOutErased } from './store/leave-out-erased.ts';
-import { lookUp } from './store/look-up.ts';
-import { failMissing, outcomesOf, type StoredRows } from './store/store-batch.ts';
+import { compare, type Target } from './store/compare.ts';
+import { checkRows, outcomesOf, type StoredRows } from './store/store-batch.ts';
 import { checkInteractions, type KnownReferences } from './store/store-interactions.ts';
 import { holderOf } from './store/upload-idempotency-keys.ts';
 import { Versions } from './store/versions.ts';
@@ -85,27 +82,19 @@ function batchRehearsal(
     return (client, sent) => checkInteractions(client, organisationId, sent, references);
   // So that an id sent twice gets the same response as in an upload.
   const versions = new Versions(type);
-  return (client, sent) => outcomesFor(client, organisationId, type, sent, versions, references.suppressions);
+  return (client, sent) =>
+    outcomesFor({ client, organisationId, type }, sent, versions, references.suppressions);
 }
 
 async function outcomesFor(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  target: Target,
   sent: CheckedBatch,
   versions: Versions,
   suppressions: Suppressions,
 ): Promise<Rehearsed> {
-  const { rows, sample, referenced } = sent;
-  const outcomes: Outcome[] = new Array(rows.count);
-  const looked = await lookUp(client, organisationId, type, sample, referenced);
-  const version = hasPeople(type) ? looked.suppressionsVersion : 0;
-  const check = await suppressions.check(client, organisationId, version);
-  const { checked, erased } = await leaveOutErased(type, sent, check);
-  if (rows.count === 0) return { outcomes, checked };
-  failMissing(type, rows, looked.missing, outcomes);
-  for (const [row, outcome] of erased) outcomes[row] = outcome;
-  const compared = await compare(client, organisationId, type, rows);
+  const { outcomes, checked } = await checkRows(target, sent, suppressions);
+  const { rows } = checked;
+  const compared = await compare(target, rows);
   const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
   for (const row of compared.absent) againstStored[row] = created;
   for (const row of compared.changed) againstStored[row] = updated;

@@ -285,7 +285,10 @@ async function expectUnchanged(
     throw new ChangedMeanwhile();
 }
 
-/** Returns the change in the count of each kind. Rejections that are gone have been counted by another transaction. */
+/**
+ * Returns the change in the count of each kind. If a record failed again and its rejection is gone, another transaction
+ * has counted that.
+ */
 async function settle(
   client: Client,
   organisationId: string,

@@ -4,7 +4,7 @@ import { numberForAll } from '../../src/changes/change-retention.ts';
 import { LakeKeeper } from '../../src/lake/keep-lake.ts';
 import { LakeSlots } from '../../src/lake/lake-slots.ts';
 import { choresOf } from '../../src/maintenance/chores.ts';
-import { Lease } from '../../src/maintenance/lease.ts';
+import { Lease } from '../../src/maintenance/maintenance.ts';
 import { newAccessOrganisation } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { newLakeOrganisation } from '../support/lake-organisation.ts';

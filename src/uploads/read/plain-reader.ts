@@ -197,7 +197,7 @@ export class PlainReader {
   }
 
   /**
-   * With up to 15 digits, doubles are exact, and so is the rounding of their quotient. Longer numbers take the slow
+   * Doubles represent up to 15 digits exactly, and the quotient is rounded correctly. Longer numbers take the slow
    * path.
    */
   #readNumber(): number | undefined {

@@ -78,7 +78,7 @@ export function storeChecked(
 ): Promise<StoredRows> {
   return type === 'interactions'
     ? storeInteractions(client, organisationId, checked, references, givenIds)
-    : storeRows(client, organisationId, type, checked, references.suppressions);
+    : storeRows({ client, organisationId, type }, checked, references.suppressions);
 }
 
 interface Claimed {
@@ -90,7 +90,7 @@ interface Claimed {
 /**
  * If an earlier request holds the key, its stored batches are answered from its receipt, and the others are stored. The
  * key stays locked until the batch commits, so a concurrent retry of the same batch waits and then finds the response.
- * Further batches only have to lock the key, unless a retry that joined the request is ahead.
+ * Later batches of a request only have to lock the key. A retry that joined the request may be ahead of it.
  */
 async function claim(client: Client, progress: Progress, number: number): Promise<Claimed> {
   const { organisationId, type, idempotency, requestId } = progress;

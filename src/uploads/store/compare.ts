@@ -33,12 +33,17 @@ export interface Compared {
   readonly stale: readonly number[];
 }
 
+export interface Target {
+  readonly client: Client;
+  readonly organisationId: string;
+  readonly type: ResourceType;
+}
+
 export async function compare(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  { client, organisationId, type }: Target,
   { count, arrays }: EncodedRows,
 ): Promise<Compared> {
+  if (count === 0) return { absent: [], changed: [], stale: [] };
   const { rows } = await client.query<{ seen: number; found: string | null }>({
     ...statement(type),
     values: [organisationId, ...arrays],

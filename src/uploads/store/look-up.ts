@@ -1,8 +1,9 @@
 import { limits } from '../../limits.ts';
-import type { Client } from '../../postgres/pool.ts';
 import { queryRow } from '../../postgres/transactions.ts';
 import { exists } from '../../records/tables.ts';
-import { perType, type ResourceType, referencesOf } from '../../registry/resources.ts';
+import { perType, referencesOf } from '../../registry/resources.ts';
+import type { CheckedBatch } from '../read/batch-builder.ts';
+import type { Target } from './compare.ts';
 
 interface LookedUp {
   readonly missing: readonly ReadonlySet<string>[];
@@ -42,11 +43,8 @@ const statement = perType((type) => {
 });
 
 export async function lookUp(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
-  sample: Buffer,
-  referenced: readonly Buffer[],
+  { client, organisationId, type }: Target,
+  { sample, referenced }: CheckedBatch,
 ): Promise<LookedUp> {
   const values = [organisationId, sample, ...referenced];
   const row = await queryRow<Record<string, unknown>>(client, { ...statement(type), values });

@@ -6,16 +6,15 @@ import {
   pickRows,
   uuidsOf,
 } from '../../postgres/binary/encoded-rows.ts';
-import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { insertRows, tableOf } from '../../records/tables.ts';
-import { perType, type ResourceType, referenceNotFound } from '../../registry/resources.ts';
+import { perType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
-import { type Compared, compare } from './compare.ts';
+import { compare, type Target } from './compare.ts';
 import { hasPeople, leaveOutErased } from './leave-out-erased.ts';
 import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
@@ -26,12 +25,6 @@ export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outc
   for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
   for (const [row, index] of batch.indices.entries()) outcomes[index] = outcomeOf(row);
   return outcomes;
-}
-
-interface Target {
-  readonly client: Client;
-  readonly organisationId: string;
-  readonly type: ResourceType;
 }
 
 export interface StoredRows {
@@ -49,24 +42,14 @@ export interface StoredRows {
  * in the same order.
  */
 export async function storeRows(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  target: Target,
   sent: CheckedBatch,
   suppressions: Suppressions,
 ): Promise<StoredRows> {
-  const looked = await lookUp(client, organisationId, type, sent.sample, sent.referenced);
-  const { missing, manyStored, rejectedIds, suppressionsVersion } = looked;
-  const version = hasPeople(type) ? suppressionsVersion : 0;
-  const check = await suppressions.check(client, organisationId, version);
-  const { checked, erased } = await leaveOutErased(type, sent, check);
+  const { outcomes, checked, manyStored, rejectedIds } = await checkRows(target, sent, suppressions);
   const { rows, hasRepeatedIds } = checked;
-  const outcomes: Outcome[] = new Array(rows.count);
-  failMissing(type, rows, missing, outcomes);
-  for (const [row, outcome] of erased) outcomes[row] = outcome;
   const good = allRows(rows.count).filter((row) => outcomes[row] === undefined);
   if (good.length > 0) {
-    const target = { client, organisationId, type };
     const picked = pickRows(rows, good);
     const stored = hasRepeatedIds
       ? await storeRepeated(target, picked)
@@ -76,16 +59,29 @@ export async function storeRows(
   return { outcomes, changed: changedAmong(rows, outcomes), rejectedIds, checked };
 }
 
-function changedAmong({ count, arrays }: EncodedRows, outcomes: readonly Outcome[]): ChangedIds {
-  const written = allRows(count).filter((row) => outcomes[row] === created || outcomes[row] === updated);
-  const picked = pickRows({ count, arrays: arrays.slice(0, 1) }, written);
-  return { count: picked.count, ids: picked.arrays[0] as Buffer };
+/** Gives outcomes to the rows that may not be stored, because of a missing reference or an erased person. */
+export async function checkRows(target: Target, sent: CheckedBatch, suppressions: Suppressions) {
+  const { client, organisationId, type } = target;
+  const { missing, manyStored, rejectedIds, suppressionsVersion } = await lookUp(target, sent);
+  const version = hasPeople(type) ? suppressionsVersion : 0;
+  const check = await suppressions.check(client, organisationId, version);
+  const { checked, erased } = await leaveOutErased(type, sent, check);
+  const outcomes: Outcome[] = new Array(checked.rows.count);
+  failMissing(type, checked.rows, missing, outcomes);
+  for (const [row, outcome] of erased) outcomes[row] = outcome;
+  return { outcomes, checked, manyStored, rejectedIds };
+}
+
+function changedAmong(rows: EncodedRows, outcomes: readonly Outcome[]): ChangedIds {
+  const isWritten = (row: number) => outcomes[row] === created || outcomes[row] === updated;
+  const { count, arrays } = pickRows(idsOf(rows), allRows(rows.count).filter(isWritten));
+  return { count, ids: arrays[0] as Buffer };
 }
 
 async function storeDistinct(target: Target, rows: EncodedRows, manyStored: boolean): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const compareWithStored = async (asked: readonly number[]) => {
-    const compared = await compareRows(target, pickRows(rows, asked));
+    const compared = await compare(target, pickRows(rows, asked));
     for (const row of asked) outcomes[row] = unchanged;
     for (const at of compared.stale) outcomes[asked[at] as number] = stale;
     return { absent: compared.absent.map(of(asked)), changed: compared.changed.map(of(asked)) };
@@ -130,11 +126,10 @@ async function update(
   outcomes: Outcome[],
 ): Promise<void> {
   if (changed.length === 0) return;
-  const { client, organisationId, type } = target;
   const picked = pickRows(rows, changed);
   for (const row of changed) outcomes[row] = updated;
-  if (await updateStored(client, organisationId, type, picked)) return;
-  const now = await compareRows(target, picked);
+  if (await updateStored(target, picked)) return;
+  const now = await compare(target, picked);
   beginAgainUnless(now.absent.length + now.changed.length === 0, 'a row is neither written nor stale');
   for (const at of now.stale) outcomes[changed[at] as number] = stale;
 }
@@ -144,7 +139,6 @@ async function update(
  * locked, each row's outcome can be computed here, and only the last version of an id has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
-  const { client, organisationId, type } = target;
   const ids = allRows(rows.count).map((row) => idAt(rows, row));
   const firsts = [...new Map(ids.map((id, row) => [id, row] as const).reverse()).values()].sort(
     (a, b) => a - b,
@@ -152,27 +146,22 @@ async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome
   const stored = await insert(target, rows, firsts);
   const inserted = new Set(firsts);
   for (const row of stored) inserted.delete(row);
-  if (stored.length > 0) await lockStored(client, organisationId, type, pickRows(idsOf(rows), stored));
-  const compared = await compareRows(target, rows);
+  if (stored.length > 0) await lockStored(target, pickRows(idsOf(rows), stored));
+  const compared = await compare(target, rows);
   beginAgainUnless(compared.absent.length === 0, 'a row is neither written nor stored');
   const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
   for (const row of compared.changed) againstStored[row] = updated;
   for (const row of compared.stale) againstStored[row] = stale;
   for (const row of inserted) againstStored[row] = created;
-  const versions = new Versions(type);
+  const versions = new Versions(target.type);
   const indexed = new IndexedRows(rows);
   const outcomes = ids.map((id, row) =>
     versions.apply(id, { rows: indexed, row }, againstStored[row] as Outcome),
   );
   const changedIds = new Set(ids.filter((_, row) => outcomes[row] === updated));
   const written = [...changedIds].map((id) => versions.lastOf(id)?.row as number).sort((a, b) => a - b);
-  if (written.length > 0) await replaceLocked(client, organisationId, type, pickRows(rows, written));
+  if (written.length > 0) await replaceLocked(target, pickRows(rows, written));
   return outcomes;
-}
-
-async function compareRows({ client, organisationId, type }: Target, rows: EncodedRows): Promise<Compared> {
-  if (rows.count === 0) return { absent: [], changed: [], stale: [] };
-  return compare(client, organisationId, type, rows);
 }
 
 function idsOf({ count, arrays }: EncodedRows): EncodedRows {

@@ -1,8 +1,8 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
-import type { Client } from '../../postgres/pool.ts';
 import { queryRows } from '../../postgres/transactions.ts';
 import { insertRows, tableOf } from '../../records/tables.ts';
-import { perType, type ResourceType } from '../../registry/resources.ts';
+import { perType } from '../../registry/resources.ts';
+import type { Target } from './compare.ts';
 
 /**
  * Not a plain `update`, because a cluster only plans `insert … select` as one task on the node that stores the rows.
@@ -33,9 +33,7 @@ const lock = perType((type) => {
 });
 
 export async function updateStored(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  { client, organisationId, type }: Target,
   { count, arrays }: EncodedRows,
 ): Promise<boolean> {
   const values = [organisationId, ...arrays, new Date()];
@@ -45,9 +43,7 @@ export async function updateStored(
 
 /** In id order, until the transaction ends. */
 export async function lockStored(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  { client, organisationId, type }: Target,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
   await queryRows(client, { ...lock(type), values: [organisationId, arrays[0]] }, count);
@@ -55,9 +51,7 @@ export async function lockStored(
 
 /** The records must be locked. */
 export async function replaceLocked(
-  client: Client,
-  organisationId: string,
-  type: ResourceType,
+  { client, organisationId, type }: Target,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
   const values = [organisationId, ...arrays, new Date()];
