@@ -37,10 +37,7 @@ interface Counting {
 /** Returns whether all rows were counted before the time was over. */
 type CountRows = (counting: Counting, endMs: number) => Promise<boolean>;
 
-/**
- * Each statement reads a limited number of rows and gives its connection back. People who are being erased do not
- * count.
- */
+/** Each statement reads a limited number of rows and gives its connection back. */
 export async function countErasure(
   pool: Pool,
   { organisationId, mode, customerIds, userIds }: Omit<ErasureRequest, 'keyId'>,
@@ -122,9 +119,7 @@ async function findNamedCustomers(
 
 const columnOf = (field: string) => `t.${quote(field)}`;
 
-/**
- * Never null. The subquery makes PostgreSQL use a hash table. With an array, it would compare each row with each id.
- */
+/** Never null. The subquery uses a hash table. With an array, PostgreSQL would compare each row with each id. */
 const isErased = (field: string) =>
   `coalesce(${columnOf(field)}::text in (select unnest($2::text[])), false)`;
 

@@ -9,9 +9,8 @@ import { analyseFunction } from './sweep/analyse-erased.ts';
 export type ErasureAction = 'delete' | 'anonymise' | 'unlink';
 
 /**
- * The functions run with the owner's permissions, because the serving role may not delete rows. They are generated from
- * the registry whenever the schema is migrated. Processes of the previous release call `erase_<table>` instead, which
- * stays until the next release.
+ * They run with the owner's permissions, because the serving role may not delete rows. Processes of the previous
+ * release call `erase_<table>` instead, which stays until the next release.
  */
 export async function makeErasureFunctions(client: Client): Promise<void> {
   for (const table of personalTables) await client.query(functionOf(table));

@@ -34,10 +34,9 @@ interface Holder {
 }
 
 /**
- * An expired key can be claimed again. A concurrent retry waits on the row until our transaction ends, and then finds
- * the key claimed, or free again if we rolled back. The key is claimed in plain form, and replaced if it contains an
- * erased id. That is checked once the key is locked, so a request that knows of an erasure cannot overtake one that
- * does not.
+ * A concurrent retry waits on the row until our transaction ends, and then finds the key claimed, or free again if we
+ * rolled back. The key is claimed in plain form, and replaced if it contains an erased id. That is checked once the key
+ * is locked, so a request that knows of an erasure cannot overtake one that does not.
  */
 export async function claimIdempotencyKey(
   client: Client,

@@ -145,10 +145,7 @@ const storePlain = storingStatement(
   arrays + 2,
 );
 
-/**
- * `is_key_free` sees what was committed while the claim waited, for example by a request that already knew of an
- * erasure.
- */
+/** `is_key_free` sees what was committed during the wait, for example by a request that knew of an erasure. */
 const storeKeyed = storingStatement(
   'claim keys and store interactions',
   'interactions',

@@ -10,9 +10,7 @@ import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
 
-/**
- * Indexed on past days. The search uses the index of the first field that occurs in the filter, the most selective one.
- */
+/** Indexed on past days, most selective first. The search uses the first field that occurs in the filter. */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
 export interface InteractionFilter {
@@ -63,8 +61,7 @@ export async function listInteractions(
       return { rows: page, next: page.at(-1)?.interaction_id ?? null };
     }
     const next = (await endOf(pool, look)) ?? end;
-    // Interactions received between the two statements make this range end at a higher id. The rows below are found
-    // again.
+    // Interactions received in between make this range end at a higher id. The rows below are found again.
     found = found.filter(({ interaction_id }) => interaction_id >= next);
     below = next;
     if (performance.now() > endMs) return { rows: found, next: below > oldest ? below : null };
@@ -103,8 +100,7 @@ function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: 
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} ${isHidden.join(' ')} order by interaction_id desc`;
   const others = [
-    // In the index condition, PostgreSQL would expect it to exclude half of the rows, and would sort a whole day
-    // instead.
+    // As an index condition, PostgreSQL would expect it to exclude half of the rows, and sort a whole day.
     () => isVisible('interactions'),
     ...Object.keys(equal)
       .filter((field) => field !== lead)

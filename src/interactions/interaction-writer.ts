@@ -24,10 +24,9 @@ interface Waiting {
 }
 
 /**
- * Queued interactions share statements and a commit, and each is answered after the commit. There is no batching delay:
- * if a connection is free, the queue is flushed at the end of the event-loop turn, or earlier once enough interactions
- * are waiting, so that PostgreSQL works while other requests are read. The writer has its own connections, so uploads
- * never delay it.
+ * Queued interactions share statements and a commit. There is no batching delay: if a connection is free, the queue is
+ * flushed at the end of the event-loop turn, or earlier once enough interactions wait, so that PostgreSQL works while
+ * other requests are read. The writer has its own connections, so uploads never delay it.
  */
 export class InteractionWriter {
   readonly #pools: NodePools;
@@ -99,10 +98,7 @@ export class InteractionWriter {
     return (this.#writing.get(node) ?? 0) < max;
   }
 
-  /**
-   * Each commit goes to one node. If a node is unavailable, only its own interactions fail, and no two-phase commit is
-   * needed.
-   */
+  /** Each commit goes to one node, so an unavailable node fails only its own, and no two-phase commit is needed. */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
     let room: number = limits.interactionsPerStatementMax;
@@ -141,8 +137,7 @@ export class InteractionWriter {
       for (const { waiting } of groups)
         for (const { added, resolve } of waiting) resolve(written.has(added.interactionId));
     } catch (error) {
-      // A failed flush has written nothing. A single row may be the cause, so organisations and then rows are retried
-      // alone.
+      // Nothing was written. A single row may be the cause, so organisations and then rows are retried alone.
       const parts = isDatabaseFault(error) ? [] : partsOf(groups, error);
       if (parts.length > 0) for (const part of parts) await this.#writeGroups(node, [part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
@@ -187,8 +182,7 @@ function partsOf(groups: readonly Group[], error: unknown): Group[] {
   if (groups.length > 1) return [...groups];
   return groups.flatMap(({ organisationId, waiting }) => {
     const keyed = isLockTimeout(error) ? waiting.filter(({ added }) => isKeyed(added)) : [];
-    // Another transaction holds a key. The request waits for it on the common pool, where it does not delay other
-    // flushes.
+    // Another transaction holds a key. On the common pool, waiting for it does not delay other flushes.
     for (const { resolve } of keyed) resolve(false);
     if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
     return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];

@@ -51,10 +51,9 @@ const notFound = interactionReferences.map(
 );
 
 /**
- * For interactions with a missing reference, a claimed key or an erased person, which the writer cannot write. An
- * interaction with a missing reference is kept as a rejection, unless its person was erased. Its key stays claimed, and
- * both a retry and a replay use the id that it would have had, so the first of them stores the interaction and the
- * other finds it.
+ * For interactions with a missing reference, a claimed key or an erased person, which the writer cannot write. One with
+ * a missing reference is kept as a rejection. Its key stays claimed, and both a retry and a replay use the id that it
+ * would have had, so the first of them stores the interaction and the other finds it.
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
   return storeInTransaction(pool, async (client) => {
@@ -82,10 +81,7 @@ async function erasedIn(
   };
 }
 
-/**
- * A browser's Idempotency-Key is claimed as usual. Otherwise a visitor could find out who was erased by reusing the
- * key.
- */
+/** A browser's key is claimed as usual. Otherwise a visitor could find out who was erased by reusing the key. */
 async function refuseErased(
   client: Client,
   added: NewInteraction,

@@ -40,9 +40,7 @@ interface RecordedInteraction {
   readonly isRepeated: boolean;
 }
 
-/**
- * A missing reference makes the request fail, except with a browser key. The interaction is then kept as a rejection.
- */
+/** Keeps an interaction with a missing reference as a rejection, and fails, unless a browser key was used. */
 export async function recordInteraction(
   parts: InteractionParts,
   { organisationId, requestId, body, idempotencyKey, isFromBrowser = false, refusal }: InteractionRequest,

@@ -4,10 +4,7 @@ import type { Pool } from '../postgres/pool.ts';
 /** The transactions that the fence waits for, and what its job needs afterwards. */
 export type Fence<T> = T & { readonly awaited?: readonly string[] };
 
-/**
- * Waits for transactions that were running at the first call. Returns the position to save then, and undefined while it
- * waits.
- */
+/** Returns undefined while it waits for the transactions that were running at the first call. */
 export async function passFence<T>(
   pool: Pool,
   position: Fence<T>,

@@ -17,10 +17,7 @@ export class Round {
     return this.leftMs === 0;
   }
 
-  /**
-   * `part` returns whether there may be more. Each round does at least one part, so work is finished even if parts are
-   * long.
-   */
+  /** `part` returns whether there may be more. Each round does at least one, so even long parts get finished. */
   async repeat(part: () => Promise<boolean | undefined>): Promise<'more' | 'all'> {
     while (!this.stopping?.aborted) {
       if (!(await part())) return 'all';

@@ -27,10 +27,9 @@ interface Turn {
 }
 
 /**
- * Adds jobs for organisations with new work, also while the round lasts. The next step is always taken by the job that
- * has used the least time, because a job of a hundred short steps must not wait for a hundred long ones. A job that
- * fails is taken up again after a pause, which doubles each time, and the others continue. Returns 'more' if jobs may
- * be left.
+ * New work may arrive while the round lasts. The next step is always taken by the job that has used the least time,
+ * because a job of a hundred short steps must not wait for a hundred long ones. A job that fails is taken up again
+ * after a pause, which doubles each time, and the others continue. Returns 'more' if jobs may be left.
  */
 export async function runJobs(
   pool: Pool,
@@ -121,8 +120,7 @@ async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Tur
 }
 
 /**
- * Jobs begin at different turns. Otherwise a process that stalls in a job could take a step of the organisation's next
- * job, and skip that job's fence.
+ * Jobs begin at random turns, so that a process that stalls in a job cannot take a step of the organisation's next one.
  */
 async function addJobs(pool: Pool, { name, first, find }: JobKind): Promise<void> {
   const organisationIds = await find(pool);

@@ -10,16 +10,11 @@ import type { Pool } from '../postgres/pool.ts';
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
-  /**
-   * The chores in a loop run one after another, so chores with statements that take longer than a round have their own
-   * loop.
-   */
+  /** A loop's chores run one after another, so those with long statements have a loop of their own. */
   readonly loop?: string;
   /** The default is the length of a round of jobs. */
   readonly roundMs?: number;
-  /**
-   * If it returns 'more', it runs again after the others of its loop. If the process stops, the next leader continues.
-   */
+  /** If it returns 'more', it runs again after the others of its loop, possibly in the next leader. */
   run(round?: Round): Promise<unknown>;
 }
 

@@ -58,10 +58,7 @@ export async function nextRows(
   return matching(db, search, scanned, 'asc', [after ?? firstUuid]);
 }
 
-/**
- * A search goes from the newest day to the oldest. On days with indexes it looks for a limited number of people at a
- * time.
- */
+/** From the newest day to the oldest, and on days with indexes for a limited number of people at a time. */
 export interface InteractionsPlace {
   readonly below: string;
   /** The people whose id is not greater are done for these days. */

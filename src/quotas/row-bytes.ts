@@ -11,10 +11,7 @@ const otherTables: Readonly<Record<string, { readonly name: string; readonly id:
   [collectedType]: { name: 'access_request_records', id: 'access_request_id' },
 };
 
-/**
- * With the row header but without indexes. Up to 1,000 rows are all measured. Otherwise, 250 rows are sampled after
- * each of four random ids.
- */
+/** With the row header but without indexes. Of more than 1,000 rows, 250 are sampled after each of four random ids. */
 export async function sampleRowBytes(
   pool: Pool,
   organisationId: string,

@@ -23,8 +23,7 @@ export async function dailyReceipts(
   const starts = Array.from({ length: days }, (_, at) => uuidFloor((today - days + 1 + at) * dayMs));
   const { rows } = await pool.query<{ day: number } & Record<string, number>>({
     name: 'daily receipts',
-    // The first id of each day separates the days. Calculating the day from each id's bits takes 160 ms for 70,000
-    // receipts instead of 65 ms.
+    // Calculating the day from each id's bits takes 160 ms for 70,000 receipts instead of 65 ms.
     text: `
       select width_bucket(request_id, $2::uuid[]) as day,
         count(*) filter (where status = 200)::integer as complete,

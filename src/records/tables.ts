@@ -25,11 +25,10 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * Because of `tenants` in the `from` clause, a cluster plans the statement as one task on the node that owns the
- * organisation. Without it, or inside a `with`, the rows would be sent to the coordinator. Ordering by id prevents
- * deadlocks between uploads of the same records, as long as a transaction writes stored rows in a single such
- * statement. No id may occur twice. The last parameter is the time of writing, because a cluster does not allow `now()`
- * in `do update set`.
+ * With `tenants` in the `from` clause, a cluster plans the statement as one task on the organisation's node. Without
+ * it, or inside a `with`, the rows would be sent to the coordinator. Ordering by id prevents deadlocks between uploads
+ * of the same records, as long as a transaction writes stored rows in a single such statement. No id may occur twice.
+ * The last parameter is the time of writing, because a cluster does not allow `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -52,9 +51,8 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 }
 
 /**
- * `offset 0` prevents a join. A join that was planned while the table was small would hash all of an organisation's
- * rows, even if there are a billion. The organisation must be the parameter. If it were a column of the outer query, a
- * cluster would query every shard.
+ * `offset 0` prevents a join, which, if planned while the table was small, would hash all of an organisation's rows.
+ * The organisation must be the parameter. If it were a column of the outer query, a cluster would query every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
@@ -72,10 +70,7 @@ export function isBeingErased(...ids: readonly string[]): string {
     select from erasure_ids e where e.organisation_id = $1 and e.id = any (array[${ids.join(', ')}]) offset 0))`;
 }
 
-/**
- * Customers have no index by user, so until the sweep has read all of them, those of an erased user are recognised by
- * it.
- */
+/** Customers have no index by user, so the sweep may not have found those of an erased user yet. */
 function userOf(customerId: string): string {
   return `(select c.user_id::text from customers c where c.organisation_id = $1 and c.customer_id = ${customerId})`;
 }
@@ -98,10 +93,7 @@ export function isErasedIn(type: UploadType, field: string, value: string): stri
   return isBeingErased(`${value}::text`, ...(type === 'customers' ? [] : [userOf(`${value}::uuid`)]));
 }
 
-/**
- * Nobody can read the rows of a person whose erasure was requested. Later they are deleted or their personal fields
- * cleared.
- */
+/** Once an erasure is requested, nobody can read the person's rows, although they are deleted later. */
 export const isVisible = perType((type: UploadType) => {
   const fields = personalFields(type);
   return fields.identifying.length === 0

@@ -20,10 +20,7 @@ export function idsInFailed({ type, record_id, record }: FailedRecord): string[]
   return [...(record_id === null ? [] : [record_id]), ...(record === null ? [] : idsInText(type, record))];
 }
 
-/**
- * All UUIDs, and the values of identifying fields in any form, because the record may have failed for the form of an
- * id.
- */
+/** All UUIDs, and all values of identifying fields, because the record may have failed for the form of an id. */
 function idsInText(type: UploadType, text: string): string[] {
   const { identifying } = personalFields(type);
   if (identifying.length === 0) return [];

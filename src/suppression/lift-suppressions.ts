@@ -28,10 +28,7 @@ export function liftSuppression(pool: Pool, organisationId: string, erasureId: s
   );
 }
 
-/**
- * Repeats what had been lifted before the database was restored, except for erasures that still need the hashes to find
- * people in a table or in the lake.
- */
+/** Repeats what had been lifted before a restore, unless the hashes are still needed to find these people. */
 export async function liftAgain(
   client: Pick<Client, 'query'>,
   organisationId: string,

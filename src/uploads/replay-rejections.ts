@@ -156,9 +156,8 @@ class ReplayRun {
   }
 
   /**
-   * The records are read and checked before the transaction, which would otherwise hold its locks while the check waits
-   * for a thread. If a rejection has changed in the meantime, the batch is read again at half the size, which grows
-   * again later.
+   * Reads and checks the records before the transaction, which would otherwise hold its locks while the check waits for
+   * a thread. If a rejection has changed meanwhile, the batch is read again at half the size.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const { organisationId, filter } = this.#replay;
@@ -285,10 +284,7 @@ async function expectUnchanged(
     throw new ChangedMeanwhile();
 }
 
-/**
- * Returns the change in the count of each kind. If a record failed again and its rejection is gone, another transaction
- * has counted that.
- */
+/** If a record failed again and its rejection is gone, another transaction has counted that. */
 async function settle(
   client: Client,
   organisationId: string,

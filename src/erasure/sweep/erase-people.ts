@@ -72,9 +72,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
   return { next: { step: rows.some(isRestored) ? 'identify' : 'fence' } };
 }
 
-/**
- * Transactions that were running when the suppression committed may have checked records against the previous version.
- */
+/** Transactions that were running at the suppression may have checked records against the previous version. */
 async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
   const at = (position ?? { isExpanded: false }) as Fence<{ readonly isExpanded: boolean }>;
   if (!at.awaited) await waitForVersions(pool);
@@ -157,10 +155,7 @@ async function forgetStatistics(
   return next === null ? { step: 'end' } : { step: 'statistics', position: next };
 }
 
-/**
- * Once the erasures are swept, only the last entries of the change log, and the lake's files, may still contain the
- * ids.
- */
+/** Once the erasures are swept, only the end of the change log, and the lake's files, may still contain the ids. */
 async function end(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
   const search: Search = { organisationId, for: 'erasures' };
   const { rowCount } = await client.query(
@@ -187,9 +182,7 @@ async function end(client: Client, { organisationId }: Place): Promise<{ readonl
   return { next: 'ended' };
 }
 
-/**
- * The last entries in the change log may be written after `swept_at`, on the next day. No transaction takes this long.
- */
+/** The change log's last entries may be written on the day after `swept_at`. No transaction takes this long. */
 const entriesWrittenWithin = '1 hour';
 
 /** Must run after the chore that drops old days of the change log. */

@@ -91,10 +91,7 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
   return { below: null, from, isLast: is_last === true };
 }
 
-/**
- * During an upgrade, older processes may store more, so the newest interactions are rewritten before each sweep and a
- * day later.
- */
+/** Older processes may store more, so the newest interactions are rewritten before each sweep and a day later. */
 export const rewriting: JobKind = jobKind<'rewrite'>({
   name: 'rewriting',
   first: 'rewrite',

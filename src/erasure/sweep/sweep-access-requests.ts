@@ -22,10 +22,7 @@ interface Counted {
   readonly records: Readonly<Record<string, number>>;
 }
 
-/**
- * Nothing more is collected about these people once the fences have been passed, because access requests skip everyone
- * who is suppressed or hidden.
- */
+/** Once the fences have been passed, access requests skip everyone who is suppressed or hidden. */
 export async function sweepAccess(client: Client, { organisationId, position }: Place): Promise<Swept> {
   const search: Search = { organisationId, for: 'erasures' };
   const from = position as readonly [request: string, type: string, id: string] | null;

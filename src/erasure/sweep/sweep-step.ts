@@ -2,9 +2,8 @@ import type { Done } from '../../bookkeeping/store.ts';
 import type { Next } from '../../jobs/job.ts';
 
 /**
- * In this order. An erasure joins a sweep only in its first step, so no later step has been missed. The report comes
- * before the rows, because it would count changed rows as long as it knows the student. Customers come last, when
- * nothing refers to them.
+ * In this order. An erasure joins a sweep only in its first step. The report comes before the rows, because it would
+ * count changed rows as long as it knows the student. Customers come last, when nothing refers to them.
  */
 export type SweepStep =
   | 'start'

@@ -130,9 +130,8 @@ export async function sweepKeys(client: Client, place: Place): Promise<Swept> {
 }
 
 /**
- * Ids become the nil UUID instead of being removed, because a cursor contains a position in an entry's list of ids.
- * Only entries about customers contain people's ids. Entries about the deletion of customers, which comes later, stay
- * until their day is dropped.
+ * Ids are overwritten instead of removed, because a cursor contains a position in an entry's list of ids. Only entries
+ * about customers contain people's ids. Those about the later deletion of customers stay until their day is dropped.
  */
 export async function sweepLog(client: Client, place: Place): Promise<Swept> {
   const { organisationId, position } = place;

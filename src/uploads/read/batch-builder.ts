@@ -203,9 +203,7 @@ export class BatchBuilder {
   }
 }
 
-/**
- * Kept per thread, because creating a builder for each body took 60 microseconds, as long as reading two small records.
- */
+/** Kept per thread. Creating a builder for each body took 60 microseconds, as long as reading two small records. */
 export type Builders = (type: UploadType) => BatchBuilder;
 
 export function makeBuilders(): Builders {

@@ -196,10 +196,7 @@ export class PlainReader {
     return true;
   }
 
-  /**
-   * Doubles represent up to 15 digits exactly, and the quotient is rounded correctly. Longer numbers take the slow
-   * path.
-   */
+  /** Doubles represent up to 15 digits exactly, and their quotient is rounded correctly. Others take the slow path. */
   #readNumber(): number | undefined {
     const bytes = this.#bytes;
     let at = this.#at;

@@ -40,10 +40,7 @@ interface Settled {
   readonly writes: readonly Write[];
 }
 
-/**
- * Removals are deferred if the type has many rejections. A failed record's rejection replaces its earlier one, unless
- * that belongs to a newer version.
- */
+/** A failed record's rejection replaces its earlier one, unless that belongs to a newer version. */
 export async function settleRejections(client: Client, where: Where, stored: StoredRows): Promise<Settled> {
   const { checked } = stored;
   const { organisationId, type } = where;
@@ -69,10 +66,7 @@ function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): 
   return new Set(ids.filter((id) => id !== null));
 }
 
-/**
- * Few rejected records occur in a batch. If a type has too many rejections to know them, only failed records are looked
- * up.
- */
+/** If a type has too many rejections to know their records, only failed records are looked up. */
 function findEarlier(
   client: Client,
   { organisationId, type }: Where,

@@ -37,9 +37,9 @@ export interface StoredRows {
 }
 
 /**
- * First inserts new rows and then updates stored rows that differ, both in id order, as every transaction does. So no
- * two can deadlock: while inserting, a transaction holds no lock on a row that was stored before, and all updates queue
- * in the same order.
+ * Inserts new rows before it updates stored ones, both in id order, as every transaction does. So no two can deadlock:
+ * while inserting, a transaction holds no lock on a row that was stored before, and all updates queue in the same
+ * order.
  */
 export async function storeRows(
   target: Target,

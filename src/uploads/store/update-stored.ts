@@ -4,9 +4,7 @@ import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType } from '../../registry/resources.ts';
 import type { Target } from './compare.ts';
 
-/**
- * Not a plain `update`, because a cluster only plans `insert … select` as one task on the node that stores the rows.
- */
+/** Not a plain `update`: a cluster plans only `insert … select` as one task on the node that stores the rows. */
 const replace = perType((type) => {
   const table = tableOf(type);
   const assignments = table.columns.slice(1).map((column) => `${column} = excluded.${column}`);

@@ -78,9 +78,7 @@ async function insertClaim(client: Client, claim: UploadClaim): Promise<boolean>
   return rowCount === 1;
 }
 
-/**
- * Undefined if the key is free or expired. With a lock, a concurrent retry of the batch waits until we have committed.
- */
+/** Undefined if the key is free or expired. With a lock, a concurrent retry waits until we have committed. */
 export async function holderOf(
   client: Client,
   claim: Omit<UploadClaim, 'requestId' | 'now'>,

@@ -8,10 +8,9 @@ interface Version {
 }
 
 /**
- * Applies records with the same id in the order sent, because `on conflict` fails if an id occurs twice in a statement.
- * Keeping only the last record would be wrong. Suppose that a version from time T5 is stored, and a client sends one
- * from T3, one without a time, and one from T4. The version from T4 must win, because the one without a time replaced
- * T5.
+ * In the order sent. `on conflict` fails if an id occurs twice in a statement, and keeping only the last record would
+ * be wrong. Suppose that a version from time T5 is stored, and a client sends one from T3, one without a time, and one
+ * from T4. The version from T4 must win, because the one without a time replaced T5.
  */
 export class Versions {
   readonly #updatedColumn: number;
