@@ -85,26 +85,25 @@ async function erasedIn(
 async function refuseErased(
   client: Client,
   added: NewInteraction,
-  { isFromBrowser, refusal, references: { suppressions } }: Alone,
+  alone: Alone,
   erased: readonly FieldProblem[],
 ): Promise<Work<Tried>> {
-  if (isFromBrowser) {
-    const holderOf = (keyed: KeyedInteraction) =>
-      refusal ? findHolder(client, keyed) : claimIdempotencyKey(client, keyed, suppressions);
-    const holder = isKeyed(added) ? await holderOf(added) : undefined;
+  if (alone.isFromBrowser) {
+    const holder = isKeyed(added) ? await claimOrFind(client, added, alone) : undefined;
     if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
-    if (refusal && !holder) throw refusal;
+    if (alone.refusal && !holder) throw alone.refusal;
   }
   return { result: { refused: erased }, done: [] };
 }
 
+/** An interaction that may not be stored does not claim a key. */
+function claimOrFind(client: Client, keyed: KeyedInteraction, { refusal, references }: Alone) {
+  return refusal ? findHolder(client, keyed) : claimIdempotencyKey(client, keyed, references.suppressions);
+}
+
 async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alone): Promise<Work<Tried>> {
   const { organisationId } = sent;
-  const { suppressions } = alone.references;
-  // An interaction that may not be stored does not claim a key.
-  const holder = await (alone.refusal
-    ? findHolder(client, sent)
-    : claimIdempotencyKey(client, sent, suppressions));
+  const holder = await claimOrFind(client, sent, alone);
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);

@@ -68,7 +68,6 @@ export const expiryFunctions = Object.keys(expiring).map((type) => `expire_${typ
 
 interface Due {
   readonly organisation_id: string;
-  /** All rows with smaller ids have expired. */
   readonly expired_below: string;
 }
 
@@ -95,20 +94,15 @@ export function expireRows(at: Date | null = null): JobKind {
 }
 
 async function findDue(pool: Pool, type: Expiring): Promise<ReadonlySet<string>> {
-  const due = await dueOf(pool, type);
+  const { rows: due } = await pool.query<Due>(
+    `select organisation_id, expired_below from retention_progress where type = $1 and deleted_below < expired_below`,
+    [type],
+  );
   if (due.length === 0) return new Set();
   const withRows = await organisationsWithRows(pool, type);
   const others = due.filter(({ organisation_id }) => !withRows.has(organisation_id));
   await skip(pool, type, others);
   return withRows;
-}
-
-async function dueOf(pool: Pool, type: Expiring): Promise<Due[]> {
-  const { rows } = await pool.query<Due>(
-    `select organisation_id, expired_below from retention_progress where type = $1 and deleted_below < expired_below`,
-    [type],
-  );
-  return rows;
 }
 
 /** Even a day after the last run, most organisations have nothing to delete, so a single statement finds the others. */

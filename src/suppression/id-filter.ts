@@ -34,7 +34,6 @@ export class IdFilter {
       bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
   }
 
-  /** Looks for the hash that was computed last. */
   has({ low, high }: HalfSipHash): boolean {
     for (const { bits } of this.#parts) if (isIn(bits, low, high)) return true;
     return false;

@@ -252,7 +252,6 @@ interface HashesRead {
   readonly count: number;
 }
 
-/** Reads the suppressions after a version in chunks. */
 async function addHashes(
   client: Client,
   organisationId: string,

@@ -304,12 +304,9 @@ async function settle(
     return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
   });
   if (tried.length === 0) return changes;
+  const idsOf = (some: typeof tried) => some.map(({ id }) => id);
   // In one statement, because with two, an upload could lock the rows in another order and cause a deadlock.
-  const there = await lockRejections(
-    client,
-    organisationId,
-    tried.map(({ id }) => id),
-  );
+  const there = await lockRejections(client, organisationId, idsOf(tried));
   const leaving = tried.filter(({ newKind }) => newKind === null);
   if (leaving.some(({ id }) => !there.has(id))) throw new ChangedMeanwhile();
   const changed = tried.filter(({ id, newKind }) => newKind !== null && there.has(id));
@@ -317,21 +314,11 @@ async function settle(
     countChange(changes, kind, -1);
     if (newKind !== null) countChange(changes, newKind, 1);
   }
-  if (leaving.length > 0) {
-    await deleteLocked(
-      client,
-      organisationId,
-      leaving.map(({ id }) => id),
-    );
-  }
+  if (leaving.length > 0) await deleteLocked(client, organisationId, idsOf(leaving));
   if (changed.length > 0) {
     await storeKinds(client, organisationId, type, kinds.all);
-    await changeKinds(
-      client,
-      organisationId,
-      changed.map(({ id }) => id),
-      changed.map(({ newKind }) => newKind as string),
-    );
+    const newKinds = changed.map(({ newKind }) => newKind as string);
+    await changeKinds(client, organisationId, idsOf(changed), newKinds);
   }
   return changes;
 }

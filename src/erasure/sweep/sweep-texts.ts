@@ -64,22 +64,14 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
   }
   const { texts, next } = await readRejectionTexts(client, organisationId, at.after);
   const { wanted, found, erasureOf } = await textsOfErased(client, place, texts);
-  const locked = await lockRejections(
-    client,
-    organisationId,
-    found.map(({ rejection_id }) => rejection_id),
-  );
+  const idsOf = (some: typeof found) => some.map(({ rejection_id }) => rejection_id);
+  const locked = await lockRejections(client, organisationId, idsOf(found));
   const there = found.filter(({ rejection_id }) => locked.has(rejection_id));
   const kept = there.flatMap((one) => withoutErased(one, wanted) ?? []);
   const leaving = there.filter((one) => !kept.some(({ rejection_id }) => rejection_id === one.rejection_id));
   const rejected = new Map<string, number>();
   for (const { kind_id } of leaving) countChange(rejected, kind_id, -1);
-  if (leaving.length > 0)
-    await deleteLocked(
-      client,
-      organisationId,
-      leaving.map(({ rejection_id }) => rejection_id),
-    );
+  if (leaving.length > 0) await deleteLocked(client, organisationId, idsOf(leaving));
   for (const { rejection_id, record } of kept) {
     const text = 'update rejections set record = $3 where organisation_id = $1 and rejection_id = $2';
     await queryRows(client, { text, values: [organisationId, rejection_id, record] }, 1);

@@ -88,7 +88,6 @@ function findEarlier(
   return () => findRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays });
 }
 
-/** For records that were stored and did not also fail. */
 function leaveForLater(
   { organisationId, type }: Where,
   { rows }: CheckedBatch,

@@ -41,7 +41,6 @@ export async function storeInteractions(
   return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), checked, interactionIds };
 }
 
-/** Returns each row's outcome, and the batch without erased people's ids. */
 export async function checkInteractions(
   client: Client,
   organisationId: string,
