@@ -17,13 +17,7 @@ import { checkInteractions, type KnownReferences } from './store/store-interacti
 import { holderOf } from './store/upload-idempotency-keys.ts';
 import { Versions } from './store/versions.ts';
 
-interface Rehearsal {
-  readonly organisationId: string;
-  readonly requestId: string;
-  readonly type: UploadType;
-  readonly idempotency: Progress['idempotency'];
-  readonly references: KnownReferences;
-}
+type Rehearsal = Pick<Progress, 'organisationId' | 'requestId' | 'type' | 'idempotency' | 'references'>;
 
 /** It runs in a read-only transaction, which guarantees that nothing is written. */
 export async function dryRun(
