@@ -1,7 +1,7 @@
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
-import { lakeState, type Versions } from '../../lake/lake-progress.ts';
+import { lakeState } from '../../lake/lake-progress.ts';
 import {
   type LakeReader,
   type LakeTableType,
