@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { startLocalPostgres } from '../src/cli/database/local-postgres.ts';
+import { startLocalPostgres } from '../scripts/local-postgres.ts';
 import { openPsql, type Psql } from './psql.ts';
 
 /** Debian's PostgreSQL, which includes the matching psql and pgbench. */

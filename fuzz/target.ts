@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { embeddedBinaries, startLocalPostgres } from '../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, startLocalPostgres } from '../scripts/local-postgres.ts';
 import { disposable } from '../test/support/disposable.ts';
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));

@@ -8,7 +8,6 @@ import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   serve: () => import('./cli/serve.ts'),
   lake: () => import('./cli/serving/lake.ts'),
-  dev: () => import('./cli/dev.ts'),
   migrate: () => import('./cli/migrate.ts'),
   organisations: () => import('./cli/organisations.ts'),
   keys: () => import('./cli/keys.ts'),

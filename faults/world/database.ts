@@ -20,7 +20,7 @@ import {
   type LocalPostgres,
   startLocalPostgres,
   unprivilegedAccount,
-} from '../../src/cli/database/local-postgres.ts';
+} from '../../scripts/local-postgres.ts';
 
 interface Setup {
   readonly settings: Readonly<Record<string, string>>;

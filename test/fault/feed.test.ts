@@ -7,11 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import {
-  embeddedBinaries,
-  type LocalPostgres,
-  startLocalPostgres,
-} from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { type Change, FeedCopy, followFeed, readFeed } from '../support/change-feed.ts';

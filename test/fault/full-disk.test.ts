@@ -7,11 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import {
-  embeddedBinaries,
-  type LocalPostgres,
-  startLocalPostgres,
-} from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { servingLogin } from '../support/database.ts';

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, it, onTestFinished, vi } from 'vitest';
-import { startLocalPostgres, unprivilegedAccount } from '../../src/cli/database/local-postgres.ts';
+import { startLocalPostgres, unprivilegedAccount } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase, servingLogin, servingUrl } from '../support/database.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
-import type { LocalPostgres } from '../../src/cli/database/local-postgres.ts';
+import type { LocalPostgres } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';
 import { type Change, FeedCopy, followFeed, readFeed } from '../support/change-feed.ts';

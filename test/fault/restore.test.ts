@@ -19,11 +19,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  type LocalPostgres,
-  startLocalPostgres,
-  unprivilegedAccount,
-} from '../../src/cli/database/local-postgres.ts';
+import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { readFeed } from '../support/change-feed.ts';

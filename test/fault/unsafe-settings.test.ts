@@ -6,11 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import {
-  embeddedBinaries,
-  type LocalPostgres,
-  startLocalPostgres,
-} from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase, servingLogin, servingUrl } from '../support/database.ts';

@@ -6,11 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  embeddedBinaries,
-  type LocalPostgres,
-  startLocalPostgres,
-} from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { readConfig } from '../../src/config.ts';
 import { Detours } from '../../src/postgres/cluster/node-detours.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';

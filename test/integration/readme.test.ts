@@ -51,7 +51,7 @@ let address: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'intake-readme-'));
   chmodSync(folder, 0o755);
-  for (const name of ['src', 'migrations', 'package.json', 'examples']) {
+  for (const name of ['src', 'scripts', 'migrations', 'package.json', 'examples']) {
     cpSync(join(root, name), join(folder, name), { recursive: true });
   }
   for (const name of ['node_modules', 'client']) symlinkSync(join(root, name), join(folder, name));

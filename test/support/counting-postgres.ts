@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { servingLogin } from './database.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { disposable } from './disposable.ts';
 import { queryDatabase } from './query-database.ts';
 import { runCommand } from './run-command.ts';

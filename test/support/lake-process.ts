@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { readStat, ticksPerSecond } from '../../bench/cpu-time.ts';
-import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
+import { embeddedBinaries, startLocalPostgres } from '../../scripts/local-postgres.ts';
 import { servingLogin } from './database.ts';
 import { type LocalPostmaster, localPostmaster } from './local-postmaster.ts';
 import { queryDatabase } from './query-database.ts';

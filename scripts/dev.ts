@@ -4,32 +4,39 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fastify from 'fastify';
 import pg from 'pg';
-import { type Config, readConfig } from '../config.ts';
-import { loggerOf } from '../http/server/server.ts';
-import { findApiKey } from '../keys/api-keys.ts';
-import { hashKey, keyIdOf } from '../keys/key-format.ts';
-import { allPermissions } from '../keys/permissions.ts';
-import { limits } from '../limits.ts';
-import { changeOrganisation, createOrganisation, issueKey } from '../operator/audited-actions.ts';
-import { findOrganisation } from '../operator/organisations.ts';
-import { grantRoles } from '../operator/roles.ts';
-import { createPool, type Pool } from '../postgres/pool.ts';
-import { migrate } from '../postgres/schema/migrate.ts';
-import { UnreleasedSchema } from '../postgres/schema/migration-checksums.ts';
-import { resources } from '../registry/resources.ts';
-import { commandError, refuseArguments } from './arguments/help.ts';
-import { commandOf, embeddedBinaries, startLocalPostgres } from './database/local-postgres.ts';
-import { startService } from './serve.ts';
-import { startLake } from './serving/lake.ts';
+import { commandError } from '../src/cli/arguments/help.ts';
+import { startService } from '../src/cli/serve.ts';
+import { startLake } from '../src/cli/serving/lake.ts';
+import { type Config, ConfigError, readConfig } from '../src/config.ts';
+import { loggerOf } from '../src/http/server/server.ts';
+import { findApiKey } from '../src/keys/api-keys.ts';
+import { hashKey, keyIdOf } from '../src/keys/key-format.ts';
+import { allPermissions } from '../src/keys/permissions.ts';
+import { limits } from '../src/limits.ts';
+import { changeOrganisation, createOrganisation, issueKey } from '../src/operator/audited-actions.ts';
+import { findOrganisation } from '../src/operator/organisations.ts';
+import { grantRoles } from '../src/operator/roles.ts';
+import { createPool, type Pool } from '../src/postgres/pool.ts';
+import { migrate } from '../src/postgres/schema/migrate.ts';
+import { UnreleasedSchema } from '../src/postgres/schema/migration-checksums.ts';
+import { resources } from '../src/registry/resources.ts';
+import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
 
-/** The folder is in the current directory, because an installed package's folder is replaced by the next install. */
+/** Starts the service with everything it needs, for trying it out and for development. */
+
 const folder = resolve('.intake');
 const runningFile = join(folder, 'running');
 const slug = 'demo';
+/** Settings for development. The data is made up, so the hash key does not have to be secret. */
+const fallbacks = {
+  LOG_LEVEL: 'warn',
+  ERASURE_KEYS: 'only for trying things out on this machine',
+  LAKE_URL: pathToFileURL(join(folder, 'lake')).href,
+  LAKE_DELAY_SECONDS: '5',
+};
 
-/** Starts the service with everything it needs, for trying it out and for development. */
-export async function run(args: string[]): Promise<void> {
-  refuseArguments('dev', args);
+async function start(): Promise<void> {
+  refuseArguments();
   refuseTwin();
   console.log('Starting PostgreSQL ...');
   const postgres = await startLocalPostgres(folder, embeddedBinaries());
@@ -67,6 +74,11 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
+function refuseArguments(): void {
+  if (process.argv.length === 2) return;
+  throw commandError('settings come from the environment, for example PORT=8090 npm run dev');
+}
+
 async function migrateFolder(url: string): Promise<void> {
   try {
     await migrate(url, grantRoles);
@@ -78,10 +90,10 @@ async function migrateFolder(url: string): Promise<void> {
   }
 }
 
-/** Refuses to start if another `dev` process is running, because the two would stop each other's PostgreSQL server. */
+/** Refuses to start if another process is running, because the two would stop each other's PostgreSQL server. */
 function refuseTwin(): void {
   const [pid = '', address] = existsSync(runningFile) ? readFileSync(runningFile, 'utf8').split(' ') : [];
-  if (!/(main\.[jt]s|intake-server) dev$/m.test(commandOf(Number(pid)))) return;
+  if (!/scripts\/dev\.ts$/m.test(commandOf(Number(pid)))) return;
   throw commandError(
     `already running at ${address}, as process ${pid}; use that one, or stop it with Ctrl-C first`,
   );
@@ -131,14 +143,6 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-/** Settings for development. The data is made up, so the hash key does not have to be secret. */
-const fallbacks = {
-  LOG_LEVEL: 'warn',
-  ERASURE_KEYS: 'only for trying things out on this machine',
-  LAKE_URL: pathToFileURL(join(folder, 'lake')).href,
-  LAKE_DELAY_SECONDS: '5',
-};
-
 function welcome(address: string, key: string, home: string, config: Config): string {
   const { shop_id, name, region } = resources.shops.example;
   const pages = [
@@ -161,4 +165,14 @@ Upload a shop:
 
 Ctrl-C stops it; the data stays in ${home}.
 `;
+}
+
+try {
+  await start();
+} catch (error) {
+  const isExpected =
+    error instanceof ConfigError ||
+    (error instanceof Error && 'code' in error && error.code === 'INTAKE_COMMAND');
+  console.error(isExpected ? error.message : error);
+  process.exit(1);
 }
