@@ -58,6 +58,7 @@ export default defineConfig({
           include: [
             'src/**/*.test.ts',
             'faults/**/*.test.ts',
+            'bench/**/*.test.ts',
             'client/test/files/*.test.ts',
             'console/test/*.test.ts',
           ],

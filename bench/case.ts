@@ -16,8 +16,6 @@ export interface Bench {
   readonly seconds: number;
   /** Whether this is the quick run that every change must pass. */
   readonly quick: boolean;
-  /** The file to which the measured costs are written, for `intake-server plan --costs`. */
-  readonly save: string | undefined;
   /** The git ref to compare with, for the `compare` and `record` cases. */
   readonly base: string | undefined;
   progress(what: string): void;

@@ -1,8 +1,7 @@
-import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import type { Cost, Costs } from '../src/cli/planning/costs.ts';
-import { measuredCosts } from '../src/cli/planning/measured-costs.ts';
 import type { Bench } from './case.ts';
+import type { Cost, Costs } from './planning/costs.ts';
+import { measuredCosts } from './planning/measured-costs.ts';
 import type { Usage } from './usage.ts';
 
 /** The two upload sizes from which the fixed cost of an upload is derived. */
@@ -17,7 +16,7 @@ export interface Measured {
   readonly indexing: { readonly postgres: number; readonly wal: number; readonly bytes: number };
 }
 
-/** Returns the costs for `plan`. Costs that this run does not measure are taken from the source code. */
+/** Returns the costs for `planCapacity`. Costs that this run does not measure are taken from the source code. */
 export function costsOf({ small, whole, interactions, indexing }: Measured, measuredOn: string): Costs {
   const upload = costBy(
     (part) => (costIn(small)[part] - costIn(whole)[part]) / (1 / smallUpload - 1 / wholeBatch),
@@ -52,7 +51,7 @@ function costBy(of: (part: keyof Cost) => number): Cost {
   return { service: of('service'), postgres: of('postgres'), wal: of('wal'), changes: of('changes') };
 }
 
-/** Describes the machine and the software versions. A plan shows this text. */
+/** Describes the machine and the software versions. */
 export async function machineOf({ cluster }: Bench): Promise<string> {
   const [row] = await cluster.query<{ server_version: string }>('show server_version');
   const postgres = row?.server_version.split(' ')[0];
@@ -68,12 +67,7 @@ export function rounded<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, rounded(part)])) as T;
 }
 
-/** Writes the file for `intake-server plan --costs`. */
-export function saveCosts(file: string, costs: Costs): void {
-  writeFileSync(file, `${JSON.stringify(costs, null, 2)}\n`);
-}
-
-/** Returns the measured costs as source code for src/cli/planning/measured-costs.ts. */
+/** Returns the measured costs as source code for bench/planning/measured-costs.ts. */
 export function sourceOf(costs: Costs): string {
   const { measuredOn, upload, record, interactions, indexing, stored } = costs;
   const rows = interactions.flatMap(({ perSecond, one, many }) => [

@@ -10,7 +10,6 @@ export interface Options {
   readonly seconds: number;
   readonly json: string | undefined;
   readonly plot: string | undefined;
-  readonly save: string | undefined;
   readonly base: string | undefined;
 }
 
@@ -44,7 +43,6 @@ ${list.join('\n')}
   --all            the long cases too
   --json FILE      writes everything that was measured
   --plot FILE      draws the ratios as SVG
-  --save FILE      of the case costs: writes them for intake-server plan --costs FILE
   --base REF       of the cases compare and record: the version to compare this one with`;
 }
 
@@ -59,8 +57,6 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
     throw new UsageError(`--${name} must be a whole number above 0, not "${values[name]}"`);
   };
   const cases = selectCases(positionals, all, values);
-  if (values.save !== undefined && !cases.some(({ name }) => name === 'costs'))
-    throw new UsageError('--save is for the case costs; name it: npm run bench -- costs --save FILE');
   const isComparing = cases.some(({ name }) => name === 'compare' || name === 'record');
   if (!values.all && isComparing !== (values.base !== undefined))
     throw new UsageError(
@@ -75,7 +71,6 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
     seconds: number('seconds'),
     json: values.json,
     plot: values.plot,
-    save: values.save,
     base: values.base,
   };
 }
@@ -91,7 +86,6 @@ function parse(args: string[]) {
       seconds: text,
       json: text,
       plot: text,
-      save: text,
       base: text,
     },
     ...{ quick: flag, all: flag, help: flag },

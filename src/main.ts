@@ -17,7 +17,6 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   audit: () => import('./cli/audit.ts'),
   erasures: () => import('./cli/restoring/erasures.ts'),
   'backup-log': () => import('./cli/restoring/backup-log.ts'),
-  plan: () => import('./cli/plan.ts'),
   'after-restore': () => import('./cli/restoring/after-restore.ts'),
   distribute: () => import('./cli/cluster/distribute.ts'),
   cluster: () => import('./cli/cluster/cluster.ts'),

@@ -31,7 +31,7 @@ const testsOf: Readonly<Record<string, readonly string[]>> = {
   'docs/operating/day-two.md': ['test/integration/operating.test.ts'],
   'docs/operating/organisations.md': ['test/integration/operating.test.ts'],
   'docs/operating/runbook.md': ['test/integration/operating.test.ts'],
-  'docs/operating/scaling.md': ['test/acceptance/plan.test.ts', 'test/support/standby.ts'],
+  'docs/operating/scaling.md': ['test/support/standby.ts'],
   'docs/operating/setup.md': ['test/integration/operating.test.ts', 'test/support/pgbouncer.ts'],
   'docs/uploading/feed.md': ['test/acceptance/changes-document.test.ts'],
   'docs/uploading/index.md': ['client/test/uploading.test.ts', 'client/test/package.test.ts'],

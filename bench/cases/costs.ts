@@ -1,6 +1,3 @@
-import { interactionCost, recordCost } from '../../src/cli/planning/capacity.ts';
-import type { Cost, Costs } from '../../src/cli/planning/costs.ts';
-import { measuredCosts } from '../../src/cli/planning/measured-costs.ts';
 import type { Bench, Case, Comparison } from '../case.ts';
 import {
   interactionsOfMany,
@@ -11,7 +8,10 @@ import {
   uploadTask,
   usageOfEach,
 } from '../cost-tasks.ts';
-import { costsOf, machineOf, rounded, saveCosts, smallUpload, sourceOf, wholeBatch } from '../costs-of.ts';
+import { costsOf, machineOf, rounded, smallUpload, sourceOf, wholeBatch } from '../costs-of.ts';
+import { interactionCost, recordCost } from '../planning/capacity.ts';
+import type { Cost, Costs } from '../planning/costs.ts';
+import { measuredCosts } from '../planning/measured-costs.ts';
 import { indexingUsage, type Usage, usageOf, withoutMaintenance } from '../usage.ts';
 
 const organisations = 1_000;
@@ -29,7 +29,7 @@ const uploads = [
 ];
 const rates = measuredCosts.interactions.map(({ perSecond }) => perSecond);
 
-/** A load, with the cost per item that `plan` estimates. */
+/** A load, with the cost per item that `planCapacity` estimates. */
 interface Costed extends Task {
   readonly name: string;
   readonly planned: (costs: Costs) => Cost;
@@ -37,10 +37,10 @@ interface Costed extends Task {
   readonly isInTable: boolean;
 }
 
-/** Measures every cost that `intake-server plan` uses. */
+/** Measures the costs behind the sizes in docs/operating/scaling.md. */
 export const costs: Case = {
   name: 'costs',
-  what: 'measures the costs that intake-server plan uses',
+  what: 'measures the costs behind the sizes in docs/operating/scaling.md',
   long: true,
   async run(bench) {
     const tasks = [...uploadTasks(bench), ...(await interactionTasks(bench))];
@@ -64,9 +64,8 @@ export const costs: Case = {
       indexing,
     };
     const found = rounded(costsOf(measured, await machineOf(bench)));
-    if (bench.save !== undefined) saveCosts(bench.save, found);
     const lines = tasks.flatMap((task) => comparisonsOf(task, used.get(task.name) ?? [], found));
-    const notes = [`for src/cli/planning/measured-costs.ts:\n${sourceOf(found)}`];
+    const notes = [`for bench/planning/measured-costs.ts:\n${sourceOf(found)}`];
     return lines.map((line, at) => (at === lines.length - 1 ? { ...line, notes } : line));
   },
 };
@@ -127,7 +126,7 @@ const parts = [
 ] as const;
 
 /**
- * Compares the measured costs with the costs that `plan` uses. Costs in the table are compared with the costs in the
+ * Compares the measured costs with the estimated costs. Costs in the table are compared with the costs in the
  * source code. That comparison has no goal, because the costs in the source code were measured at another time and the
  * difference depends on the machine as much as on the service. Derived costs have to agree with measurements from the
  * same run.

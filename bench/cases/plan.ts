@@ -1,14 +1,14 @@
-import { assumed, type DiskPart, planCapacity } from '../../src/cli/planning/capacity.ts';
-import type { Costs } from '../../src/cli/planning/costs.ts';
 import { limits } from '../../src/limits.ts';
 import { type Bench, type Case, type Comparison, ratiosOf } from '../case.ts';
 import { interactionsOfOne, interactionTask, type Task, uploadTask, usageOfEach } from '../cost-tasks.ts';
 import { costsOf, smallUpload, wholeBatch } from '../costs-of.ts';
+import { assumed, type DiskPart, planCapacity } from '../planning/capacity.ts';
+import type { Costs } from '../planning/costs.ts';
 import { type Usage, withoutMaintenance } from '../usage.ts';
 
 /**
- * Under this load, the service uses half a core. For a larger load, `plan` would assume two processes, but only one
- * runs here. Costs at this upload size and this rate of interactions are not measured, so `plan` has to interpolate
+ * Under this load, the service uses half a core. For a larger load, `planCapacity` would assume two processes, but only one
+ * runs here. Costs at this upload size and this rate of interactions are not measured, so it has to interpolate
  * them.
  */
 const demand = {
@@ -33,12 +33,12 @@ const cpuFloor = 0.3;
 const bytesFloor = 0.5;
 
 /**
- * Compares an estimate by `plan` with the actual cost. The costs are measured in the same rounds as the load, because on a
+ * Compares an estimate by `planCapacity` with the actual cost. The costs are measured in the same rounds as the load, because on a
  * shared machine they vary by a factor of two from hour to hour.
  */
 export const plan: Case = {
   name: 'plan',
-  what: `the estimate of intake-server plan for ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second, from costs measured here, compared with their actual cost`,
+  what: `the estimate for ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second, from costs measured here, compared with their actual cost`,
   quick: true,
   async run(bench) {
     bench.progress('preparing bodies');

@@ -17,7 +17,6 @@ Commands
   audit           show who did what to organisations, keys and tokens
   erasures        write the ledger of erased people, for use after a restore
   backup-log      write the audit log and the ledger of erased people to a folder, for use after a restore
-  plan            estimate the processes, machines and disks for a load
   after-restore   repeat the revocations that a restore of the database has undone, and let keys work again
   distribute      spread the tables over the workers of a Citus cluster
   cluster         show the nodes of a Citus cluster and the largest organisations, or move an organisation
@@ -176,20 +175,6 @@ keep the folder outside the database server. It replaces each file only by a com
 database lacks, as a restored database does.
 
   intake-server backup-log --to /backup/intake-log`,
-  plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
-    [--records-per-request <n>] [--costs <file>]
-
-Uses measured costs to estimate the CPU, processes, connections, memory and disk for a load, and the stage of
-docs/operating/scaling.md that it needs, and prints its assumptions. The CPU is a range, because it depends on the machine; with
---costs it is one figure. --retention is the number of days of new data that the disk must hold.
-Uploads have 1,000 records each by default; small ones cost much more CPU per record. It does not query a database. --costs
-takes the costs of your own machine, which npm run bench -- costs --save <file> measures in a checkout.
-
-  intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365
-  intake-server plan --records-per-second 10 --interactions-per-second 0 --organisations 1 --retention 30 \\
-    --records-per-request 10
-  intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365 \\
-    --costs costs.json`,
   'after-restore': `intake-server after-restore --audit <file> --erasures <file> [--removed <slug>]...
 intake-server after-restore --revoke-all-keys --without-erasures
 

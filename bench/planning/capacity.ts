@@ -1,5 +1,5 @@
-import { limits } from '../../limits.ts';
-import { settings } from '../../settings.ts';
+import { limits } from '../../src/limits.ts';
+import { settings } from '../../src/settings.ts';
 import type { Cost, CostPart, Costs, InteractionCost } from './costs.ts';
 import { measuredCosts } from './measured-costs.ts';
 
@@ -45,7 +45,7 @@ export interface DiskPart {
   readonly kept: number;
 }
 
-/** The assumptions that a plan makes about machines and their operation. They are printed with every plan. */
+/** The assumptions about machines and their operation. docs/operating/scaling.md lists them. */
 export const assumed = {
   /**
    * The maximum share of each core to use. The rest is reserved for peaks, maintenance, backups, and a failed machine's

@@ -1,7 +1,7 @@
 import type { Costs } from './costs.ts';
 
 /**
- * The default costs of `plan`. `npm run bench -- costs` measures the first part again and prints it in this form. When
+ * The costs behind the sizes in docs/operating/scaling.md. `npm run bench -- costs` measures the first part again and prints it in this form. When
  * the service has become slower or faster, paste the output here and run `npm run generate`.
  *
  * The CPU figures are provisional. They are medians of six runs on a busy machine. Three of the runs were made before
