@@ -1,20 +1,19 @@
-import { type View, views } from '../src/operator/analytics-views.ts';
+import { views } from '../src/operator/analytics-views.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
 const opening = `# Views for analysts
 
-Generated from \`src/operator/analytics-views.ts\` and the record types by \`npm run generate\`. [analytics.md](analytics.md) says
-how to get a login, and what to know before you count. The views are in the schema \`analytics_all\` and show all
-organisations. In \`psql\`, \`\\d+ interactions\` shows these descriptions.
+**0.3.0 removes these views.** Read [the lake](analytics.md#all-organisations) instead. The views are in the schema
+\`analytics_all\` and show all organisations ([logins](analytics.md#sql-in-postgresql)). \`\\d+ interactions\` in \`psql\` describes the
+columns, and [fields](uploading/fields.md) the fields of records.
+
+| View | Rows | Columns after \`organisation_id\` |
+|---|---|---|
 `;
 
-function sectionOf({ name, about, columns }: View): string {
-  const rows = columns.map((column) => `| \`${column.name}\` | ${column.type} | ${column.about} |`);
-  return `\n## ${name}\n\n${about}\n\n| Column | Type | Meaning |\n|---|---|---|\n${rows.join('\n')}\n`;
-}
+const rows = views.map(({ name, about, columns }) => {
+  const names = columns.map((column) => `\`${column.name}\``).slice(1);
+  return `| \`${name}\` | ${about} | ${names.join(', ')} |\n`;
+});
 
-writeOrCheck(
-  'docs/analytics-views.md',
-  opening + views.map(sectionOf).join(''),
-  'src/operator/analytics-views.ts says',
-);
+writeOrCheck('docs/analytics-views.md', opening + rows.join(''), 'src/operator/analytics-views.ts says');

@@ -2,6 +2,7 @@ import { readDatabaseConfig } from '../config.ts';
 import { noteNew } from '../operator/after-restore.ts';
 import { distributionSteps, isDistributed, lockDistribution } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
+import type { Client } from '../postgres/pool.ts';
 import { migrate } from '../postgres/schema/migrate.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { onCoordinator } from './database/coordinator.ts';
@@ -17,14 +18,20 @@ export async function run(args: string[]): Promise<void> {
       'migrate cannot use a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
     );
   const target = { setting: 'DATABASE_URL', url: databaseUrl } as const;
-  const { applied, missingRoles } = await explaining(target, () =>
-    migrate(databaseUrl, async (client, isNew) => {
-      if (isNew) await noteNew(client);
-      return grantRoles(client);
-    }),
-  );
+  let isReadByAnalysts = false;
+  const grant = async (client: Client, isNew: boolean) => {
+    if (isNew) await noteNew(client);
+    isReadByAnalysts = await hasAnalysts(client);
+    return grantRoles(client);
+  };
+  const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grant));
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was already up to date.');
+  if (applied.length > 0 && isReadByAnalysts)
+    console.log(
+      'Members of intake_read_all read the views in analytics_all, which 0.3.0 removes. Let them read the lake instead: see ' +
+        'docs/analytics.md.',
+    );
   await distributeNew();
   for (const role of missingRoles) {
     const purpose =
@@ -36,6 +43,14 @@ export async function run(args: string[]): Promise<void> {
         `create role ${role}; and then run migrate again.`,
     );
   }
+}
+
+/** The login that created the role can be a member too, and reads nothing. */
+async function hasAnalysts(client: Client): Promise<boolean> {
+  const { rows } = await client.query(
+    `select from pg_auth_members where roleid = to_regrole('intake_read_all') and member <> current_user::regrole limit 1`,
+  );
+  return rows.length > 0;
 }
 
 /** Without this, every statement on a table that a migration has added to a distributed database would fail. */

@@ -215,7 +215,7 @@ function statementsOf({ name, about, columns, from }: View): string[] {
 /** Replacing a view waits for its readers, so a hash of the definitions is kept in the schema's comment. */
 export async function makeViews(client: Client): Promise<void> {
   const statements = views.flatMap(statementsOf);
-  const mark = `views for analysts, ${createHash('sha256').update(statements.join('\n')).digest('hex')}`;
+  const mark = `views for analysts, which 0.3.0 removes because the lake replaces them, ${createHash('sha256').update(statements.join('\n')).digest('hex')}`;
   const { rows } = await client.query<{ mark: string | null; names: string[] }>(
     `select obj_description('${schema}'::regnamespace, 'pg_namespace') as mark,
        array(select viewname::text from pg_views where schemaname = '${schema}') as names`,

@@ -1,6 +1,7 @@
 // @module-tag full
 
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,7 +63,18 @@ beforeAll(async () => {
   const deleted = types.transactions?.slice(0, 100).map((record) => ({ ...record, is_deleted: true })) ?? [];
   await upload(key, '/v1/data/transactions', deleted);
   const writer = lake.writer(test.pool);
-  while ((await writer.step(organisationId, never)).source !== 'log');
+  const other = await test.organisation('brook');
+  await upload(other.key, '/v1/data/shops', types.shops?.slice(0, 3) ?? []);
+  for (const id of [organisationId, other.organisationId])
+    while ((await writer.step(id, never)).source !== 'log');
+  const listed = [organisationId, other.organisationId].map((id, at) => ({
+    organisation_id: id,
+    slug: ['acme', 'brook'][at],
+    lake: true,
+    deleted_at: null,
+  }));
+  const lakeless = { organisation_id: randomUUID(), slug: 'coast', lake: false, deleted_at: null };
+  writeFileSync(join(folder, 'organisations.json'), JSON.stringify([...listed, lakeless]));
   symlinkSync(join(fileURLToPath(lake.url), organisationId), join(folder, 'lake'));
   duckDb = await (await DuckDBInstance.create()).connect();
   await duckDb.run(withFiles(page.snippet('tables')));
@@ -212,6 +224,24 @@ describe('docs/analytics.md answers', () => {
         from shown i where i.student_id is not null and i.event_time < '2026-07-01Z'
         group by i.student_id, i.shop_id order by 1, 2`),
     );
+  });
+
+  it('how many shops each organisation has', async () => {
+    // This replaces DuckDB's Delta Lake extension, which would have to be downloaded.
+    await duckDb.run(`create macro delta_scan(path) as table
+      from read_parquet(path || '/**/*.parquet', union_by_name = true)`);
+    const statements = page
+      .snippet('all-organisations')
+      .replaceAll('/srv/lake', fileURLToPath(lake.url))
+      .replaceAll('organisations.json', join(folder, 'organisations.json'))
+      .trimEnd()
+      .split(/;\n/);
+    for (const statement of statements.slice(0, -1)) await duckDb.run(statement);
+    const found = await duckDb.runAndReadAll(statements.at(-1) ?? '');
+    expect(comparable(found.getRowsJson())).toEqual([
+      ['acme', 20],
+      ['brook', 3],
+    ]);
   });
 
   it('ten questions', () => {

@@ -85,7 +85,7 @@ it.each([
 });
 
 describe('help', () => {
-  const commands = help()
+  const commands = help('--all')
     ?.match(/^ {2}[a-z-]+ {2}/gm)
     ?.map((name) => name.trim()) as string[];
 
@@ -94,6 +94,11 @@ describe('help', () => {
     expect(commands.length).toBeGreaterThan(9);
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
     expect(text.match(/\b[A-Z]+_[A-Z_]+\b/g)).toEqual(['DATABASE_URL']);
+  });
+
+  it('lists the commands for a cluster only with --all', () => {
+    expect(help()).not.toMatch(/^ {2}(distribute|cluster) /m);
+    expect(commands).toEqual(expect.arrayContaining(['distribute', 'cluster', 'serve']));
   });
 
   it.each(commands)('for %s shows how to call it', (command) => {

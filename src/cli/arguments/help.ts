@@ -18,11 +18,16 @@ Commands
   erasures        write the ledger of erased people, for use after a restore
   backup-log      write the audit log and the ledger of erased people to a folder, for use after a restore
   after-restore   repeat the revocations that a restore of the database has undone, and let keys work again
-  distribute      spread the tables over the workers of a Citus cluster
-  cluster         show the nodes of a Citus cluster and the largest organisations, or move an organisation
 
 intake-server <command> --help shows options and examples, and intake-server --version the version
+intake-server --help --all also lists the commands for a Citus cluster
 intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required`;
+
+const ofCluster = `
+
+Commands for a Citus cluster
+  distribute      spread the tables over the workers
+  cluster         show the nodes and the largest organisations, or move an organisation`;
 
 const ofSettings = `Settings come from the environment. docs/operating/settings.md has the allowed values.
 
@@ -56,7 +61,8 @@ without the marker of their own. A database that was copied, restored, or moved 
 
 Runs pending migrations, as the owner of the tables, creates the views for analysts, and grants the roles intake_serve,
 intake_admin and intake_read_all their privileges. It is safe to run again, also several times in parallel. It does not work
-through a pooler.
+through a pooler. On a Citus cluster, connect to the coordinator; tables of a new version are distributed too. distribute and
+cluster are the commands for a cluster. The views for analysts are deprecated: 0.3.0 removes them.
 
   DATABASE_URL=postgres://intake:change-me@localhost/intake intake-server migrate`,
   organisations: `intake-server organisations create <slug> [--name <name>]
@@ -211,6 +217,7 @@ shard. Writes continue during the move.
 
 export function help(topic?: string): string | undefined {
   if (topic === undefined) return general;
+  if (topic === '--all') return general + ofCluster;
   if (topic === 'settings') return ofSettings;
   return Object.hasOwn(ofCommand, topic) ? ofCommand[topic] : undefined;
 }
