@@ -1,16 +1,15 @@
-import { type Setting, settings } from '../src/settings.ts';
+import { advancedSettings, neededSettings, type Setting } from '../src/settings.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** The page's headings, keyed by the first setting below each heading. */
+/** The headings of the advanced settings, keyed by the first setting below each heading. */
 const headings: Readonly<Record<string, string>> = {
-  DATABASE_URL: 'PostgreSQL',
-  HOST: 'Listening and TLS',
-  ADMIN_DATABASE_URL: 'Admin API',
-  METRICS_PORT: 'Metrics',
-  REDIS_URL: 'Limits per organisation',
+  DATABASE_POOLER: 'PostgreSQL',
+  REUSE_PORT: 'Listening',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'Traces',
+  REQUESTS_PER_SECOND_MAX: 'Limits per organisation',
   RECORDS_PER_REQUEST_MAX: 'Request size',
   HEADERS_TIMEOUT_MS: 'Timeouts and client connections',
-  RECEIPTS_KEPT_DAYS: 'Retention, reference, log',
+  RECEIPTS_KEPT_DAYS: 'Retention, lake, reference, log',
 };
 
 const opening = `# Settings
@@ -28,11 +27,11 @@ RECEIPT_KEPT_DAYS is not a setting; did you mean RECEIPTS_KEPT_DAYS?
 Settings whose names end in \`_MS\` are in milliseconds. [Setup](setup.md) shows most of these settings in use.
 `;
 
+const tableHead = '| Setting | Default | Allowed | Meaning |\n|---|---|---|---|\n';
+
 function rowOf([variable, kind, purpose]: Setting): string {
   const heading = headings[variable];
-  const head = heading
-    ? `\n## ${heading}\n\n| Setting | Default | Allowed | Meaning |\n|---|---|---|---|\n`
-    : '';
+  const head = heading ? `\n### ${heading}\n\n${tableHead}` : '';
   return `${head}| \`${variable}\` | ${kind.fallback} | ${allowed(kind)} | ${purpose} |\n`;
 }
 
@@ -41,5 +40,7 @@ function allowed(kind: Setting[1]): string {
   return 'options' in kind ? kind.options.join(', ') : '';
 }
 
-const rows = Object.values<Setting>(settings).map(rowOf);
-writeOrCheck('docs/operating/settings.md', opening + rows.join(''), 'src/settings.ts says');
+const rowsOf = (settings: Readonly<Record<string, Setting>>) => Object.values(settings).map(rowOf).join('');
+const needed = `\n## Needed\n\n${tableHead}${rowsOf(neededSettings)}`;
+const advanced = `\n## Advanced\n${rowsOf(advancedSettings)}`;
+writeOrCheck('docs/operating/settings.md', opening + needed + advanced, 'src/settings.ts says');

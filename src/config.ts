@@ -3,7 +3,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
-import { type Choice, misspeltSettings, type Setting, settings, type WholeNumber } from './settings.ts';
+import {
+  type Choice,
+  formerSettingsIn,
+  misspeltSettings,
+  type Setting,
+  settings,
+  type WholeNumber,
+} from './settings.ts';
 
 /** The integer settings, except the admin API's port, which is read together with the other admin settings. */
 type WholeNumberName = Exclude<
@@ -101,6 +108,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     warnings,
   };
   problems.push(...contradictions(config));
+  warnings.push(...formerSettingsIn(env));
   const misspelt = misspeltSettings(env);
   if (problems.length > 0) throw new ConfigError([...problems, ...misspelt]);
   warnings.push(...misspelt);
@@ -191,11 +199,10 @@ function contradictions(config: Config): string[] {
     problems.push('ADMIN_PORT must not be PORT: the admin API has its own port');
   if (config.metricsPort !== 0 && [config.port, config.admin?.port].includes(config.metricsPort))
     problems.push('METRICS_PORT must be neither PORT nor ADMIN_PORT: the metrics have their own port');
-  const recordsMax = Math.max(config.recordsPerRequestMax, config.coursesPerRequestMax);
-  const recordsPerSecondMin = Math.ceil(recordsMax / limits.limitWindowSeconds);
+  const recordsPerSecondMin = Math.ceil(config.recordsPerRequestMax / limits.limitWindowSeconds);
   if (config.recordsPerSecondMax < recordsPerSecondMin) {
     problems.push(
-      `RECORDS_PER_SECOND_MAX must be ${recordsPerSecondMin} or more, or an upload of ${recordsMax} records could never pass`,
+      `RECORDS_PER_SECOND_MAX must be ${recordsPerSecondMin} or more, or an upload of ${config.recordsPerRequestMax} records could never pass`,
     );
   }
   if (config.bodyBytesMax > Math.min(config.bytesInFlightMax, config.bytesInFlightPerOrganisationMax)) {
@@ -207,11 +214,6 @@ function contradictions(config: Config): string[] {
 }
 
 function readAdmin(env: Environment, problems: string[], warnings: string[]): AdminConfig | null {
-  if (env.ADMIN_TOKEN)
-    warnings.push(
-      'ADMIN_TOKEN is no longer a setting and is ignored: issue tokens with intake-server tokens issue, and set ' +
-        'ADMIN_DATABASE_URL to serve the admin API',
-    );
   if (!env.ADMIN_DATABASE_URL) return null;
   return {
     host: env.ADMIN_HOST || settings.adminHost[1].fallback,

@@ -207,6 +207,8 @@ export const limits = {
   /** A queue of this size is flushed at once: throughput reached 0.79 of pgbench's rate, compared with 0.68 without. */
   interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
+  /** Of interactions that are recorded normally, one in this many is logged. */
+  interactionsPerLogLine: 100,
   /** An interaction that takes at least this long is always logged. */
   slowInteractionMs: 1_000,
   /** An entry is kept for at most two generations. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { misspeltSettings } from './settings.ts';
+import { formerSettingsIn, misspeltSettings } from './settings.ts';
 
 it.each([
   ['RECEIPT_KEPT_DAYS', 'RECEIPTS_KEPT_DAYS'],
@@ -22,6 +22,17 @@ it.each([
 ])('%s is warned of', (name, meant) => {
   expect(misspeltSettings({ [name]: '60' })).toEqual([`${name} is not a setting; did you mean ${meant}?`]);
 });
+
+it.each(['ADMIN_TOKEN', 'COURSES_PER_REQUEST_MAX', 'LOG_INTERACTIONS_ONE_IN'])(
+  '%s, which is no longer a setting, is named if it is still set',
+  (name) => {
+    expect(formerSettingsIn({ [name]: '60' })).toEqual([
+      expect.stringMatching(`^${name} is no longer a setting and is ignored: `),
+    ]);
+    expect(misspeltSettings({ [name]: '60' })).toEqual([]);
+    expect(formerSettingsIn({ [name]: '' })).toEqual([]);
+  },
+);
 
 it('there is no warning for a variable with the same value as the setting it resembles', () => {
   const url = 'redis://localhost:6379';

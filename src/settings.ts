@@ -4,30 +4,17 @@ const maxInteger = 2_147_483_647;
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
-/**
- * Every setting with its variable, its type, its default and its purpose. docs/operating/settings.md is generated from
- * this table, in the same order.
- */
-export const settings = {
+/** The settings that most installations need. docs/operating/settings.md is generated from these tables, in the same order. */
+export const neededSettings = {
   databaseUrl: [
     'DATABASE_URL',
     text('required'),
     'The address of PostgreSQL, `postgres://user:password@host:5432/database`. If PostgreSQL is on another machine, append `?sslmode=verify-full`.',
   ],
-  databasePooler: [
-    'DATABASE_POOLER',
-    oneOf('off', ['on', 'off']),
-    '`on` means that `DATABASE_URL` points to [PgBouncer in transaction mode](setup.md#pgbouncer).',
-  ],
-  databaseConnectionsMax: [
-    'DATABASE_CONNECTIONS_MAX',
-    wholeNumber(10, 1, 1_000),
-    'The maximum number of connections per process for uploads and reads. In a cluster, it covers all nodes. A process opens [up to fourteen more](day-two.md#connections-and-memory) for other purposes and, in a cluster, two more to each worker.',
-  ],
-  databaseTimeoutMs: [
-    'DATABASE_TIMEOUT_MS',
-    wholeNumber(30_000, 100, 600_000),
-    'PostgreSQL cancels statements that take longer than this.',
+  adminDatabaseUrl: [
+    'ADMIN_DATABASE_URL',
+    text('none'),
+    "The address of PostgreSQL with the admin API's login, a member of `intake_admin`. If it is set, Intake serves [the admin API](organisations.md#admin-api).",
   ],
   host: [
     'HOST',
@@ -35,11 +22,6 @@ export const settings = {
     'The address to listen on. Addresses other than loopback require TLS or a trusted proxy.',
   ],
   port: ['PORT', wholeNumber(8080, 0, 65_535), 'The port to listen on. 0 chooses a free port.'],
-  reusePort: [
-    'REUSE_PORT',
-    oneOf('off', ['on', 'off']),
-    '`on` lets several processes listen on the same `PORT` and `ADMIN_PORT`. The kernel distributes new connections among them (Linux only).',
-  ],
   tlsCertFile: [
     'TLS_CERT_FILE',
     text('none'),
@@ -55,16 +37,20 @@ export const settings = {
     text('none'),
     'The addresses of the proxy that serves HTTPS in front of Intake, such as `10.0.0.5` or `10.0.0.0/8`, separated by commas.',
   ],
-  adminDatabaseUrl: [
-    'ADMIN_DATABASE_URL',
+  redisUrl: [
+    'REDIS_URL',
     text('none'),
-    "The address of PostgreSQL with the admin API's login, a member of `intake_admin`. If it is set, Intake serves [the admin API](organisations.md#admin-api).",
+    'The address of Redis, such as `redis://host:6379`. If it is set, all processes share the same rate-limit counters.',
   ],
-  adminHost: ['ADMIN_HOST', text('127.0.0.1'), 'The address that the admin API listens on.'],
-  adminPort: [
-    'ADMIN_PORT',
-    wholeNumber(8081, 0, 65_535),
-    "The admin API's port. It must differ from `PORT`.",
+  erasureKeys: [
+    'ERASURE_KEYS',
+    text('none'),
+    'Secret keys for hashing the ids of [erased people](organisations.md#erasures-and-access-requests), each with at least 32 characters, separated by commas. New erasures use the first key. Append a new key in all processes before you move it to the front, and keep all keys forever.',
+  ],
+  lakeUrl: [
+    'LAKE_URL',
+    text('none'),
+    'The folder or bucket to which `intake-server lake` writes [the lake](../lake.md), and from which `serve` reads it, such as `file:///srv/lake` or `s3://bucket/prefix`.',
   ],
   metricsPort: [
     'METRICS_PORT',
@@ -76,6 +62,36 @@ export const settings = {
     text('127.0.0.1'),
     'The address that the metrics port listens on, without TLS.',
   ],
+} as const satisfies Record<string, Setting>;
+
+/** The settings whose defaults suit most installations. */
+export const advancedSettings = {
+  databasePooler: [
+    'DATABASE_POOLER',
+    oneOf('off', ['on', 'off']),
+    '`on` means that `DATABASE_URL` points to [PgBouncer in transaction mode](setup.md#pgbouncer).',
+  ],
+  databaseConnectionsMax: [
+    'DATABASE_CONNECTIONS_MAX',
+    wholeNumber(10, 1, 1_000),
+    'The maximum number of connections per process for uploads and reads. In a cluster, it covers all nodes. A process opens [up to fourteen more](day-two.md#connections-and-memory) for other purposes and, in a cluster, two more to each worker.',
+  ],
+  databaseTimeoutMs: [
+    'DATABASE_TIMEOUT_MS',
+    wholeNumber(30_000, 100, 600_000),
+    'PostgreSQL cancels statements that take longer than this.',
+  ],
+  reusePort: [
+    'REUSE_PORT',
+    oneOf('off', ['on', 'off']),
+    '`on` lets several processes listen on the same `PORT` and `ADMIN_PORT`. The kernel distributes new connections among them (Linux only).',
+  ],
+  adminHost: ['ADMIN_HOST', text('127.0.0.1'), 'The address that the admin API listens on.'],
+  adminPort: [
+    'ADMIN_PORT',
+    wholeNumber(8081, 0, 65_535),
+    "The admin API's port. It must differ from `PORT`.",
+  ],
   otlpEndpoint: [
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     text('none'),
@@ -86,16 +102,6 @@ export const settings = {
     'OTEL_TRACES_SAMPLER',
     text('requests that a caller with a valid key traces, and 1 % of all others'),
     'Chooses the requests to trace. Example: `parentbased_traceidratio`, with the ratio in `OTEL_TRACES_SAMPLER_ARG`.',
-  ],
-  redisUrl: [
-    'REDIS_URL',
-    text('none'),
-    'The address of Redis, such as `redis://host:6379`. If it is set, all processes share the same rate-limit counters.',
-  ],
-  erasureKeys: [
-    'ERASURE_KEYS',
-    text('none'),
-    'Secret keys for hashing the ids of [erased people](organisations.md#erasures-and-access-requests), each with at least 32 characters, separated by commas. New erasures use the first key. Append a new key in all processes before you move it to the front, and keep all keys forever.',
   ],
   requestsPerSecondMax: [
     'REQUESTS_PER_SECOND_MAX',
@@ -136,11 +142,6 @@ export const settings = {
     'RECORDS_PER_REQUEST_MAX',
     wholeNumber(limits.recordsPerRequestMax, 1, 100_000),
     'The maximum number of records in an upload.',
-  ],
-  coursesPerRequestMax: [
-    'COURSES_PER_REQUEST_MAX',
-    wholeNumber(limits.coursesPerRequestMax, 1, 100_000),
-    'The maximum number of records in an upload of `courses`.',
   ],
   bodyBytesMax: [
     'BODY_BYTES_MAX',
@@ -187,11 +188,6 @@ export const settings = {
     wholeNumber(limits.deletedOrganisationsKeptDays, 1, 3_650),
     'The number of days for which a [deleted organisation](organisations.md#delete-an-organisation) can be restored. After that it is removed permanently.',
   ],
-  lakeUrl: [
-    'LAKE_URL',
-    text('none'),
-    'The folder or bucket to which `intake-server lake` writes [the lake](../lake.md), and from which `serve` reads it, such as `file:///srv/lake` or `s3://bucket/prefix`.',
-  ],
   lakeDelaySeconds: [
     'LAKE_DELAY_SECONDS',
     wholeNumber(3_600, 1, 86_400),
@@ -212,12 +208,18 @@ export const settings = {
     oneOf('info', logLevels),
     'The lowest severity that is logged. SIGUSR2 switches to `debug` and back.',
   ],
-  logInteractionsOneIn: [
-    'LOG_INTERACTIONS_ONE_IN',
-    wholeNumber(100, 1, 1_000_000),
-    'Intake logs one in this many recorded interactions. It always logs interactions that failed or took a second or longer, and logs all interactions at `debug`. The metrics count all interactions.',
-  ],
 } as const satisfies Record<string, Setting>;
+
+/** Every setting with its variable, its type, its default and its purpose. */
+export const settings = { ...neededSettings, ...advancedSettings } as const;
+
+/** Variables that were settings in an earlier version. If one is still set, Intake logs a warning and ignores it. */
+const formerSettings: Readonly<Record<string, string>> = {
+  ADMIN_TOKEN:
+    'issue tokens with intake-server tokens issue, and set ADMIN_DATABASE_URL to serve the admin API',
+  COURSES_PER_REQUEST_MAX: `an upload of courses has at most ${limits.coursesPerRequestMax} records`,
+  LOG_INTERACTIONS_ONE_IN: `one in ${limits.interactionsPerLogLine} recorded interactions is logged`,
+};
 
 export interface WholeNumber {
   readonly fallback: number;
@@ -260,10 +262,17 @@ function text(fallback: string): Text {
  * First words of variable names that only Intake uses. Other first words, such as DATABASE and REQUESTS, are also common
  * in other programs' variables.
  */
-const ownWords = new Set(['COURSES', 'INTERACTIONS', 'RECEIPTS', 'RECORDS']);
+const ownWords = new Set(['INTERACTIONS', 'RECEIPTS', 'RECORDS']);
 
 /** Kubernetes sets these variables for every other service in the namespace, whatever its name. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP)(_|$)|$)/;
+
+/** Returns a warning for each variable that is no longer a setting. */
+export function formerSettingsIn(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(formerSettings).flatMap(([name, instead]) =>
+    env[name] ? [`${name} is no longer a setting and is ignored: ${instead}`] : [],
+  );
+}
 
 /**
  * Returns a warning for each variable that resembles a setting but is not one. Otherwise a typo would go unnoticed, and

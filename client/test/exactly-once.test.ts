@@ -45,7 +45,6 @@ beforeAll(async () => {
     startBuiltServer({
       DATABASE_URL: first.databaseUrl,
       RECORDS_PER_REQUEST_MAX: records,
-      COURSES_PER_REQUEST_MAX: records,
     });
   servers = [first, await withLimit('700'), await withLimit('90')];
   database = new Client(first.databaseUrl);

@@ -14,7 +14,6 @@ it('batches are split for a service that accepts fewer interactions at once or p
 }, async () => {
   const server = await startBuiltServer({
     RECORDS_PER_REQUEST_MAX: '60',
-    COURSES_PER_REQUEST_MAX: '60',
     INTERACTIONS_PER_SECOND_MAX: '20',
   });
   onTestFinished(() => server.stop());

@@ -20,7 +20,7 @@ let shopId: string;
 
 beforeAll(async () => {
   server = await startBuiltServer();
-  const limits = { RECORDS_PER_REQUEST_MAX: '300', COURSES_PER_REQUEST_MAX: '300' };
+  const limits = { RECORDS_PER_REQUEST_MAX: '300' };
   small = await startBuiltServer({ DATABASE_URL: server.databaseUrl, ...limits });
 });
 

@@ -48,7 +48,7 @@ export async function run(args: string[]): Promise<void> {
 /** The login that created the role can be a member too, and reads nothing. */
 async function hasAnalysts(client: Client): Promise<boolean> {
   const { rows } = await client.query(
-    `select from pg_auth_members where roleid = to_regrole('intake_read_all') and member <> current_user::regrole limit 1`,
+    `select from pg_auth_members where roleid = to_regrole('intake_read_all') and member <> quote_ident(current_user)::regrole limit 1`,
   );
   return rows.length > 0;
 }

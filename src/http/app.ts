@@ -156,7 +156,7 @@ const securityHeaders = {
 function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: Api<P>): void {
   let closing = false;
   const connections = new Connections(app.server);
-  const endLine = lineEnder(parts.config);
+  const endLine = lineEnder();
   app.decorate('endConnections', () => {
     closing = true;
     connections.endWithAnswers();

@@ -14,7 +14,6 @@ beforeAll(async () => {
     INTERACTIONS_PER_SECOND_MAX: '10',
     RECORDS_PER_SECOND_MAX: '100',
     RECORDS_PER_REQUEST_MAX: '200',
-    COURSES_PER_REQUEST_MAX: '200',
   });
 });
 afterAll(() => server.stop());

@@ -33,7 +33,6 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       REDIS_URL: redis.url,
       RECORDS_PER_SECOND_MAX: String(windowMax / (windowMs / 1_000)),
       RECORDS_PER_REQUEST_MAX: '100',
-      COURSES_PER_REQUEST_MAX: '100',
       BROWSER_INTERACTIONS_PER_SECOND_MAX: '20',
     };
     const first = startBuiltServer({ ...env, METRICS_PORT: String(port) });

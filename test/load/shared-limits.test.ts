@@ -38,7 +38,6 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       REDIS_URL: redis.url,
       RECORDS_PER_SECOND_MAX: String(recordsPerSecond),
       RECORDS_PER_REQUEST_MAX: '100',
-      COURSES_PER_REQUEST_MAX: '100',
     };
     servers = await Promise.all([startBuiltServer(env), startBuiltServer(env)]);
     const [server] = servers as [BuiltServer];

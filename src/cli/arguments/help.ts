@@ -1,5 +1,12 @@
 import { limits } from '../../limits.ts';
-import { editDistance, likestFirst, type Setting, settings } from '../../settings.ts';
+import {
+  advancedSettings,
+  editDistance,
+  likestFirst,
+  neededSettings,
+  type Setting,
+  settings,
+} from '../../settings.ts';
 
 const general = `intake-server: data ingestion service
 
@@ -31,7 +38,11 @@ Commands for a Citus cluster
 
 const ofSettings = `Settings come from the environment. docs/operating/settings.md has the allowed values.
 
-${settingLines()}`;
+Needed
+${linesOf(neededSettings)}
+
+Advanced
+${linesOf(advancedSettings)}`;
 
 const ofCommand: Readonly<Record<string, string>> = {
   serve: `intake-server serve
@@ -252,9 +263,9 @@ export function commandError(message: string): Error {
   return Object.assign(new Error(message), { code: 'INTAKE_COMMAND' });
 }
 
-function settingLines(): string {
+function linesOf(some: Readonly<Record<string, Setting>>): string {
   const width = Math.max(...Object.values<Setting>(settings).map(([variable]) => variable.length));
-  return Object.values<Setting>(settings)
+  return Object.values(some)
     .map(
       ([variable, { fallback }, purpose]) =>
         `  ${variable.padEnd(width)}  ${plain(purpose)} (${plain(String(fallback))})`,

@@ -198,7 +198,8 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
   const startedMs = performance.now();
   const principal = principalOf(call);
   await refuseNew(call, parts);
-  const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
+  const typeMax = type === 'courses' ? limits.coursesPerRequestMax : Number.POSITIVE_INFINITY;
+  const max = Math.min(config.recordsPerRequestMax, typeMax);
   const key = readIdempotencyKey(call);
   const unchecked = {
     organisationId: principal.organisationId,

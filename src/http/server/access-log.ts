@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../../config.ts';
 import { limits } from '../../limits.ts';
 import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 
@@ -55,7 +54,7 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
   };
 }
 
-export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteractionsOneIn'>) {
+export function lineEnder() {
   let recorded = 0;
   return ({ line, log }: FastifyRequest, reply: FastifyReply): void => {
     if (!line) return;
@@ -66,7 +65,7 @@ export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteraction
       line.operation_id === 'record-interaction' &&
       line.status < 400 &&
       line.duration_ms < limits.slowInteractionMs &&
-      recorded++ % logInteractionsOneIn !== 0;
+      recorded++ % limits.interactionsPerLogLine !== 0;
     // Health probes arrive every few seconds.
     if (isUsual || line.operation_id?.startsWith('health-')) log.debug(line, 'answered');
     else if (line.status >= 500) log.warn(line, 'answered');
