@@ -37,7 +37,7 @@ const postgres: Dashboard = {
         },
         {
           title: 'Requests that wait for a connection',
-          help: 'IntakePoolExhausted fires if it is never 0 for minutes.',
+          help: 'If it is never 0 for minutes, look for slow statements and locks.',
           unit: 'short',
           queries: { [`sum by (pool) (${own('intake_pool_waiting')})`]: '{{pool}}' },
         },
@@ -133,7 +133,7 @@ const tenants: Dashboard = {
         },
         {
           title: 'Bytes in flight, of those there may be',
-          help: 'IntakeMemoryHeld fires above 80 %.',
+          help: 'At 100 %, uploads get 503 overloaded.',
           unit: 'percentunit',
           queries: {
             [`${own('intake_bytes_in_flight')} / ${own('intake_bytes_in_flight_max')}`]: '{{instance}}',
@@ -171,7 +171,7 @@ const tenants: Dashboard = {
         },
         {
           title: 'Organisations that have used most of a quota',
-          help: 'IntakeQuotaUsedUp fires for organisations that may store nothing more. organisations list shows them.',
+          help: 'Organisations that have used all of it may store nothing more. organisations list shows them.',
           unit: 'short',
           queries: {
             'max(intake_quotas_nearly_used)': '80 % or more',

@@ -111,7 +111,7 @@ const waiting: Section = {
     },
     {
       title: 'Requests that wait for a connection',
-      help: 'IntakePoolExhausted fires if it is never 0 for minutes.',
+      help: 'If it is never 0 for minutes, look for slow statements and locks.',
       unit: 'short',
       queries: { [`sum by (pool) (${own('intake_pool_waiting')})`]: '{{pool}}' },
     },
@@ -174,7 +174,7 @@ const details: readonly Section[] = [
       },
       {
         title: 'Event loop delay, 99 %',
-        help: 'IntakeEventLoopSlow fires above half a second.',
+        help: 'Above half a second, the process or its machine needs more CPU.',
         unit: 's',
         queries: { [own('nodejs_eventloop_lag_p99_seconds', 'job="intake"')]: '{{instance}}' },
         width: 8,
@@ -210,7 +210,7 @@ const details: readonly Section[] = [
       },
       {
         title: 'Days left',
-        help: 'IntakePartitionsRunOut fires below 7 days, IntakeCertificateExpires below 14.',
+        help: 'Partitions are made 35 days ahead. IntakeCertificateExpires fires below 14 days.',
         unit: 'd',
         queries: {
           'max(intake_partitions_ahead_days)': 'partitions of interactions',

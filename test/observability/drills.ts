@@ -133,7 +133,7 @@ const redisAway: Drill = {
 
 const certificateExpired: Drill = {
   title: 'The certificate of the processes expires, 10 seconds after it was installed',
-  alerts: ['IntakeCertificateExpired'],
+  alerts: ['IntakeCertificateExpires'],
   async prepare(pace) {
     const folder = mkdtempSync(join(tmpdir(), 'intake-drill-'));
     const files = { certFile: join(folder, 'served-cert.pem'), keyFile: join(folder, 'served-key.pem') };
