@@ -35,11 +35,6 @@ export class ChangeWatch {
     return this.#isStopping;
   }
 
-  get streams(): number {
-    return [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
-  }
-
-  /** Returns a function that closes the stream. */
   open(organisationId: string): () => void {
     const before = this.#streams.get(organisationId) ?? 0;
     if (before >= limits.changeStreamsPerOrganisationMax)

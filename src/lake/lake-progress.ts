@@ -155,7 +155,7 @@ export async function oldestChanges(
   return new Map(rows.map(({ organisation_id, oldest }) => [organisation_id, msOfUuidV7(oldest)]));
 }
 
-export async function lakeLag(pool: Pool): Promise<{ lagSeconds: number; copying: number }> {
+export async function lakeLagSeconds(pool: Pool): Promise<number> {
   const waiting = await organisationsWaiting(pool, await organisationsWithLake(pool));
   const followed = waiting.filter(({ isCopying }) => !isCopying);
   const oldest = await oldestChanges(
@@ -164,7 +164,7 @@ export async function lakeLag(pool: Pool): Promise<{ lagSeconds: number; copying
   );
   const nowMs = Date.now();
   const oldestMs = [...oldest.values()].reduce((least, ms) => Math.min(least, ms), nowMs);
-  return { lagSeconds: (nowMs - oldestMs) / 1_000, copying: waiting.length - followed.length };
+  return (nowMs - oldestMs) / 1_000;
 }
 
 export async function countWaitingRows(

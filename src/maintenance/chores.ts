@@ -11,7 +11,7 @@ import { daysAhead, indexPartitions } from '../interactions/interaction-partitio
 import { runJobs } from '../jobs/run-jobs.ts';
 import { dropPartitions } from '../jobs/time-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
-import { lakeLag } from '../lake/lake-progress.ts';
+import { lakeLagSeconds } from '../lake/lake-progress.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -76,7 +76,7 @@ export function counting(
     {
       name: 'measure the lake',
       everyMs: limits.reportIntervalMs,
-      run: async () => report({ lake: await lakeLag(pool) }),
+      run: async () => report({ lakeLagSeconds: await lakeLagSeconds(pool) }),
     },
   ];
 }

@@ -11,7 +11,10 @@ export interface DescribedMetric {
 const requestBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
 const statementBuckets = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 10];
 
-/** docs/operating/metrics.md is generated from this table. */
+/**
+ * All metrics that we define. Each one is used by an alert or by a panel of a dashboard. docs/operating/metrics.md is generated
+ * from this table.
+ */
 export const described = {
   buildInfo: gauge(
     'build_info',
@@ -58,20 +61,13 @@ export const described = {
     [1, 5, 25, 100, 250, 500],
   ),
   interactionsWaiting: gauge('interactions_waiting', 'Interactions that are queued or being written.'),
-  changeStreams: gauge('change_streams', 'Open change feed streams.'),
   poolInUse: gauge(
     'pool_connections_in_use',
     'Connections to PostgreSQL that are in use. In a cluster, the sum over all nodes.',
     'pool',
   ),
-  poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and idle.', 'pool'),
   poolMax: gauge('pool_connections_max', 'Maximum number of connections to PostgreSQL.', 'pool'),
   poolWaiting: gauge('pool_waiting', 'Requests that are waiting for a connection.', 'pool'),
-  nodeDetours: counter(
-    'node_detours_total',
-    'Requests that the coordinator of a cluster relayed because this process could not connect to the worker.',
-    'worker',
-  ),
   keyLookUps: counter(
     'key_lookups_total',
     'Key lookups. The result is `hit` if the key was cached, and `miss` if PostgreSQL was queried.',
@@ -85,10 +81,6 @@ export const described = {
     'stalled_seconds',
     'Time for which tasks have been waiting and none has finished. After 8 seconds, the process is not ready.',
     'part',
-  ),
-  clockAhead: gauge(
-    'clock_ahead_seconds',
-    "How far this process's clock is ahead of the database's, or negative if it is behind. Above 60 either way, the process stores nothing and is not ready.",
   ),
   redisUp: gauge(
     'redis_up',
@@ -148,24 +140,6 @@ export const described = {
   lakeLag: gauge(
     'lake_lag_seconds',
     "Age of the oldest change that is missing from its organisation's lake, as last seen by the leader. Up to `LAKE_DELAY_SECONDS` is normal.",
-  ),
-  lakesCopying: gauge(
-    'lakes_copying',
-    'Organisations whose stored data is being copied to their lake, as last seen by the leader. `intake_lake_lag_seconds` does not include them.',
-  ),
-  lakeRows: counter(
-    'lake_rows_total',
-    "Rows that `intake-server lake` has read from the change log or from stored data, and passed to the lake's tables.",
-    'source',
-  ),
-  lakeFailures: counter(
-    'lake_failures_total',
-    'Failed steps of `intake-server lake`. They are repeated later.',
-    'step',
-  ),
-  lakeSlots: gauge(
-    'lake_slots',
-    'Number of slots that this process holds. Each organisation belongs to one of 64 slots, and the process writes the lakes of its slots.',
   ),
   certificateExpires: gauge(
     'certificate_expiry_timestamp_seconds',

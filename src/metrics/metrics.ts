@@ -14,9 +14,7 @@ export interface Sources {
   /** The number of requests in the fair queue in front of the pool. */
   readonly waitingForConnection: () => number;
   readonly interactionsWaiting: () => number;
-  readonly changeStreams: () => number;
   readonly isReady: () => Promise<boolean>;
-  readonly clockAheadMs: () => number;
   readonly stalledMs: () => Readonly<Record<string, number>>;
   readonly bytesInFlight: () => number;
   readonly bytesInFlightMax: number;
@@ -56,7 +54,7 @@ export interface Counted {
   readonly rejectionsOpen?: number;
   readonly partitionsAheadDays?: number;
   readonly reportLagSeconds?: number;
-  readonly lake?: { readonly lagSeconds: number; readonly copying: number };
+  readonly lakeLagSeconds?: number;
   readonly keysExpiring?: number;
   readonly logBackupAgeSeconds?: number;
   readonly work?: Readonly<Record<string, WaitingWork>>;
@@ -80,7 +78,6 @@ const countedByLeader = [
   described.quotasNearlyUsed,
   described.quotasUsedUp,
   described.lakeLag,
-  described.lakesCopying,
 ];
 
 export class Metrics {
@@ -124,10 +121,6 @@ export class Metrics {
     this.#observe(described.statementSeconds, durationMs / 1_000, statementLabel(name));
   }
 
-  detoured(worker: string): void {
-    this.#count(described.nodeDetours, 1, worker);
-  }
-
   flushed(rows: number): void {
     this.#observe(described.flushRows, rows);
   }
@@ -142,11 +135,12 @@ export class Metrics {
 
   counted(counted: Counted): void {
     const { rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring } = counted;
-    const { work = {}, quotas, lake, logBackupAgeSeconds } = counted;
+    const { work = {}, quotas, lakeLagSeconds, logBackupAgeSeconds } = counted;
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
     if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
     if (keysExpiring !== undefined) this.#set(described.keysExpiring, keysExpiring);
+    if (lakeLagSeconds !== undefined) this.#set(described.lakeLag, lakeLagSeconds);
     if (logBackupAgeSeconds !== undefined) this.#set(described.logBackupAge, logBackupAgeSeconds);
     for (const [kind, { waiting, oldestSeconds }] of Object.entries(work)) {
       this.#set(described.workWaiting, waiting, kind);
@@ -156,21 +150,9 @@ export class Metrics {
       this.#set(described.quotasNearlyUsed, quotas.near);
       this.#set(described.quotasUsedUp, quotas.full);
     }
-    if (lake === undefined) return;
-    this.#set(described.lakeLag, lake.lagSeconds);
-    this.#set(described.lakesCopying, lake.copying);
   }
 
-  lakeStepped(source: string, rows: number): void {
-    this.#count(described.lakeRows, rows, source);
-  }
-
-  lakeFailed(step: string): void {
-    this.#count(described.lakeFailures, 1, step);
-  }
-
-  async lakeExposition(slots: number): Promise<Exposition> {
-    this.#set(described.lakeSlots, slots);
+  lakeExposition(): Promise<Exposition> {
     return this.#text();
   }
 
@@ -188,7 +170,6 @@ export class Metrics {
   #read(sources: Sources): void {
     for (const [name, { totalCount, idleCount, waitingCount, options }] of Object.entries(sources.pools)) {
       this.#set(described.poolInUse, totalCount - idleCount, name);
-      this.#set(described.poolIdle, idleCount, name);
       this.#set(described.poolMax, options.max, name);
       this.#set(described.poolWaiting, waitingCount, name);
     }
@@ -199,10 +180,8 @@ export class Metrics {
     this.#reported = { hits, misses };
     this.#set(described.keyChangesAge, changesAgeMs / 1_000);
     this.#set(described.interactionsWaiting, sources.interactionsWaiting());
-    this.#set(described.changeStreams, sources.changeStreams());
     for (const [part, ms] of Object.entries(sources.stalledMs()))
       this.#set(described.stalled, ms / 1_000, part);
-    this.#set(described.clockAhead, sources.clockAheadMs() / 1_000);
     this.#set(described.bytesInFlight, sources.bytesInFlight());
     this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
     this.#set(described.leader, sources.isLeader() ? 1 : 0);

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { followFeed } from '../support/change-feed.ts';
 import { freePort } from '../support/free-port.ts';
 import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
@@ -93,18 +92,6 @@ it('interactions, keys, pools, memory, maintenance and the build have metrics', 
   expect(Math.abs(Date.now() / 1_000 - (found.get(rolledUp) ?? 0))).toBeLessThan(60);
   expect([...found.keys()].some((series) => series.startsWith('intake_build_info{version='))).toBe(true);
   expect(found.get('nodejs_eventloop_lag_seconds')).toBeGreaterThanOrEqual(0);
-});
-
-it('open streams of the change feed have a metric', async () => {
-  const streams = async () => (await scrape()).get('intake_change_streams');
-  expect(await streams()).toBe(0);
-  const ending = new AbortController();
-  const lines = followFeed(server.url, await server.createKey('stream-reader'), { signal: ending.signal });
-  await lines.next();
-  expect(await streams()).toBe(1);
-  ending.abort();
-  await lines.next().catch(() => {});
-  await expect.poll(streams, { timeout: 30_000 }).toBe(0);
 });
 
 it('nothing else is served there, and without the setting nothing at all', async () => {

@@ -65,8 +65,6 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
     await expect
       .poll(() => server.log.filter((line) => differs(name === 'ahead').test(line)), patient)
       .toHaveLength(1);
-    const measured = await metric(name, 'intake_clock_ahead_seconds');
-    expect(Math.abs(Number(measured) - (name === 'ahead' ? seconds : -seconds))).toBeLessThan(30);
     await expectReady(right.url);
   });
 

@@ -27,12 +27,21 @@ it('every alert is tested, with numbers and with running processes, and links to
   const real = readFileSync(`${root}/test/observability/alerts-fire.test.ts`, 'utf8');
   const runbook = readFileSync(`${root}/docs/operating/runbook.md`, 'utf8');
   expect(alerts.length).toBeGreaterThan(10);
+  // An operator should know all of them.
+  expect(alerts.length).toBeLessThanOrEqual(15);
   for (const alert of alerts) {
     expect(tests).toContain(`alertname: ${alert}`);
     expect(rules).toContain(`runbook_url: docs/operating/runbook.md#${alert.toLowerCase()}\n`);
     expect(runbook).toContain(`\n## ${alert}\n`);
     expect(real).toContain(`'${alert}`);
   }
+});
+
+it('an alert or a panel uses each metric', () => {
+  const panels = globSync(`${folder}/dashboards/*.json`).map((file) => readFileSync(file, 'utf8'));
+  const used = [rules, ...panels].join('\n');
+  const isUsed = (name: string) => new RegExp(`\\b${name}(_bucket|_count|_sum)?\\b`).test(used);
+  expect(Object.values(described).filter(({ name }) => !isUsed(name))).toEqual([]);
 });
 
 it('the alerts and the pages for operators name metrics that exist', () => {

@@ -65,8 +65,7 @@ it('a worker that refuses connections is avoided for a short time, the coordinat
   const { port } = closed.address() as AddressInfo;
   const worker = `127.0.0.1:${port}`;
   const reported: object[] = [];
-  let taken = 0;
-  const detours = new Detours(() => taken++);
+  const detours = new Detours();
   detours.logTo({ begun: (what) => reported.push(what), ended: (what) => reported.push(what) });
   const make = (node: string) =>
     createPool(readConfig({ DATABASE_URL: `postgres://somebody@${node}/nowhere` }), () => {});
@@ -83,7 +82,6 @@ it('a worker that refuses connections is avoided for a short time, the coordinat
     client.release();
   }
   expect(tried).toBe(2);
-  expect(taken).toBe(3);
   expect(reported).toEqual([{ worker, cause: expect.stringMatching(/ECONNRESET|terminated/) }]);
   await Promise.all([pools.close(), others.close()]);
   closed.close();

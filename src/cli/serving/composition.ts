@@ -61,7 +61,7 @@ export function createParts(
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
   const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
-  const detours = new Detours((worker) => metrics?.detoured(worker));
+  const detours = new Detours();
   const writerPools = new NodePools(
     writerPool,
     owners,
@@ -184,12 +184,10 @@ export function sourcesOf(
       await Promise.race([asked, sleep(limits.metricsReadyMs, undefined, { ref: false })]);
       return wasReady;
     },
-    clockAheadMs: () => parts.server.aheadMs,
     isRedisUp: () => shared && shared.client.status === 'ready',
     pools: parts.pools,
     waitingForConnection: () => parts.pool.waitingCount,
     interactionsWaiting: () => parts.writer.waiting,
-    changeStreams: () => parts.changeWatch.streams,
     stalledMs: () => parts.readiness.stalledMs,
     bytesInFlight: () => parts.bytesInFlight.bytes,
     bytesInFlightMax: parts.config.bytesInFlightMax,

@@ -13,7 +13,6 @@ import { lakeLimits } from '../../lake/limits.ts';
 import { LakePlace } from '../../lake/store/lake-place.ts';
 import { openStore } from '../../lake/store/lake-store.ts';
 import { ParquetWriter } from '../../lake/table/parquet-writer.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
 import { ServerState } from '../../postgres/health/server-state.ts';
 import { createPool } from '../../postgres/pool.ts';
@@ -97,12 +96,12 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
       pool,
       slots,
       writer,
-      log: logged(log, metrics),
+      log: logged(log),
       delayMs: config.lakeDelaySeconds * 1_000,
     });
     if (metrics) {
       const server = await serveMetrics(config.metricsHost, config.metricsPort, () =>
-        metrics.lakeExposition(slots.count),
+        metrics.lakeExposition(),
       );
       ends.unshift(async () => {
         server.close();
@@ -119,16 +118,13 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
   }
 }
 
-/** Logs only the first of several consecutive failures of the same work, and the recovery. */
-function logged(log: FastifyBaseLogger, metrics: Metrics | undefined): LakeLog {
+function logged(log: FastifyBaseLogger): LakeLog {
   const failing = new Set<string>();
   return {
     stepped(organisation_id, { rows, source }) {
-      metrics?.lakeStepped(source, rows);
       log.debug({ organisation_id, rows, source }, 'a step of the lake is done');
     },
     failed(error, work = 'look', organisation_id = 'all') {
-      metrics?.lakeFailed(work === 'look' ? 'look' : 'write');
       const key = `${work} ${organisation_id}`;
       if (failing.has(key)) return;
       failing.add(key);

@@ -11,14 +11,8 @@ export interface DetourLog {
  * log line nobody would notice the additional cost.
  */
 export class Detours {
-  /** Called whenever a connection to the coordinator replaces a connection to a worker. */
-  readonly taken: (worker: string) => void;
   readonly #workers = new Set<string>();
   #log: DetourLog | undefined;
-
-  constructor(taken: (worker: string) => void = () => {}) {
-    this.taken = taken;
-  }
 
   logTo(log: DetourLog): void {
     this.#log = log;

@@ -85,7 +85,6 @@ export class NodePools {
         this.#detours.refused(node, error);
       }
     }
-    this.#detours.taken(node);
     return this.#connectTo(this.#coordinator);
   }
 
