@@ -27,7 +27,9 @@ const reports = mkdtempSync(join(tmpdir(), 'intake-check-'));
  */
 function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[] {
   const files = globSync(
-    ['src', 'test', 'faults', 'client/test', 'console/test'].map((folder) => `${folder}/**/*.test.ts`),
+    ['src', 'test', 'faults', 'bench', 'client/test', 'console/test'].map(
+      (folder) => `${folder}/**/*.test.ts`,
+    ),
   );
   return files.filter((file) => {
     const tags = readFileSync(file, 'utf8').matchAll(/^\/\/ @module-tag (\S+)$/gm);

@@ -134,4 +134,12 @@ describe('migrate as a login that', () => {
     expect(stdout).toContain('The schema is up to date.');
     expect(exitCode).toBe(0);
   });
+
+  it('finds analysts among the logins announces the end of their views', async () => {
+    const empty = await createEmptyDatabase();
+    await queryDatabase(empty, `create role "analyst-${login}" in role intake_read_all`);
+    const { stdout } = await runCommand(['migrate'], { DATABASE_URL: empty });
+    await queryDatabase(empty, `drop role "analyst-${login}"`);
+    expect(stdout).toMatch(/views in analytics_all, which 0\.3\.0 removes/);
+  });
 });
