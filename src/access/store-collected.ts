@@ -46,7 +46,7 @@ export async function storeCollected(
     if (rowCount !== ids.length) await beginAgainUnlessStored(client, organisationId, request, type, ids);
     const text = `
       update access_requests
-      set records = jsonb_set(records, array[$3::text], to_jsonb(coalesce((records->>$3)::bigint, 0) + $4::bigint))
+      set records = jsonb_set(records, array[$3::text], (coalesce((records->>$3)::bigint, 0) + $4::bigint)::text::jsonb)
       where organisation_id = $1 and access_request_id = $2`;
     await queryRows(client, { text, values: [organisationId, request, type, rowCount] }, 1);
   }

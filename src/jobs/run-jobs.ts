@@ -210,8 +210,8 @@ async function pauseJob(pool: Pool, { organisation_id, kind, turn }: Job): Promi
   await pool.query({
     text: `
       update jobs set failures = failures + 1,
-        not_before = $4::timestamptz + make_interval(secs => least($5::float8 * 2 ^ least(failures, 20), $6::float8) / 1000)
+        not_before = to_timestamp(($4::float8 + least($5::float8 * 2 ^ least(failures, 20), $6::float8)) / 1000)
       where organisation_id = $1 and kind = $2 and turn = $3`,
-    values: [organisation_id, kind, turn, await databaseTime(pool), firstPauseMs, longestPauseMs],
+    values: [organisation_id, kind, turn, (await databaseTime(pool)).getTime(), firstPauseMs, longestPauseMs],
   });
 }

@@ -280,6 +280,36 @@ it('an erasure is done when the day of its last entries has been dropped', async
   expect(await sweptBeforeOldestDay('2 hours')).toBe('done');
 });
 
+it('keys wait for people whom a second restore adds while the first is identified', async () => {
+  const { organisationId, upload } = await newOrganisation();
+  const customers = many(2, () => newCustomer());
+  await upload('customers', ...customers);
+  const restored = async (at: number) => {
+    await erase(organisationId, customers[at]?.customer_id ?? '');
+    await test.pool.query(
+      `update erasures set step = 'identify customers' where organisation_id = $1 and state = 'requested'`,
+      [organisationId],
+    );
+  };
+  const looksForPeople = async () =>
+    (await test.pool.query('select bool_or(looks_for_people) as looks from restores')).rows[0].looks;
+  await test.pool.query(`insert into restores (target, looks_for_people) values ('twice', true)`);
+  await restored(0);
+  await sweepStep(serving, organisationId, suppressions);
+  expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'identify' });
+  await restored(1);
+  await sweepNow(organisationId);
+  expect(await looksForPeople()).toBe(true);
+  await vi.waitFor(
+    async () => {
+      await sweepNow(organisationId);
+      expect(await looksForPeople()).toBe(false);
+    },
+    { timeout: 30_000 },
+  );
+  await test.pool.query('delete from restores');
+});
+
 it.each([
   ['in one part', 20_000, 20],
   ['grown by parts', 0, 100],

@@ -79,11 +79,13 @@ export async function identifyPeople(
   return { step: 'fence' };
 }
 
+/** An erasure that a second restore has added meanwhile is not in this sweep, so its customers are not hidden yet. */
 async function noteHidden(pool: Pool, place: Place): Promise<void> {
   await inTransaction(pool, async (client) => {
     await place.lock(client);
     await client.query(
-      `update erasures set step = 'identify' where organisation_id = $1 and step = 'identify customers'`,
+      `update erasures set step = 'identify'
+       where organisation_id = $1 and state = 'sweeping' and step = 'identify customers'`,
       [place.organisationId],
     );
   });

@@ -120,7 +120,7 @@ export async function countErased(
   const counts = Map.groupBy(erasureIds, (one) => one);
   if (counts.size === 0) return;
   const text = `
-    update erasures r set rows = jsonb_set(rows, array[$2::text], to_jsonb(coalesce((rows->>$2)::bigint, 0) + c.count))
+    update erasures r set rows = jsonb_set(rows, array[$2::text], (coalesce((rows->>$2)::bigint, 0) + c.count)::text::jsonb)
     from unnest($3::uuid[], $4::bigint[]) as c(erasure_id, count)
     where r.organisation_id = $1 and r.erasure_id = c.erasure_id`;
   const values = [organisationId, name, [...counts.keys()], [...counts.values()].map(({ length }) => length)];

@@ -73,6 +73,7 @@ export class Round {
         signal: AbortSignal.timeout(30_000),
       });
       const text = await response.text();
+      if (response.status === 500) this.violate('an internal error', { method, path, text });
       if (response.status >= 500 || response.status === 429) return null;
       const isJson = response.headers.get('content-type')?.startsWith('application/json');
       return { status: response.status, body: isJson ? JSON.parse(text) : text };
