@@ -2,7 +2,7 @@ import { epochOf } from '../changes/change-cursor.ts';
 import { numberAllChanges, stateOf } from '../changes/change-log.ts';
 import { RequestError } from '../errors.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { inTransaction } from '../postgres/transactions.ts';
+import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
@@ -151,7 +151,7 @@ export class LakeWriter {
   async #beginCopy(organisationId: string, before: LakeProgress | undefined): Promise<LakeProgress> {
     const { pool, place } = this.#parts;
     await place?.claim();
-    const began = new Date();
+    const began = await databaseTime(pool);
     const begun = { ...(await beginning(pool, organisationId)), versions: before?.versions ?? {} };
     await saveProgress(pool, organisationId, before, begun, began);
     return begun;
@@ -230,7 +230,7 @@ export class LakeWriter {
     stopping: AbortSignal,
   ): Promise<StepDone> {
     const { pool } = this.#parts;
-    const began = new Date();
+    const began = await databaseTime(pool);
     // Open this table even if there are no new interactions, to merge days that have ended and to notice that a lake was
     // deleted.
     await tables.interactions();

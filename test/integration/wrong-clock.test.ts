@@ -7,7 +7,7 @@ import { choresOf } from '../../src/maintenance/chores.ts';
 import { Lease } from '../../src/maintenance/maintenance.ts';
 import { newAccessOrganisation } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
-import { newLakeOrganisation } from '../support/lake-organisation.ts';
+import { newLakeOrganisation, writeAll } from '../support/lake-organisation.ts';
 import { badTag, many, newTag } from '../support/new-records.ts';
 import { countReport, newReportOrganisation, sale } from '../support/report-organisation.ts';
 import { runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
@@ -83,6 +83,24 @@ it.each([9, -9])('such a process leads nothing and holds no slot of the lake (%i
   expect([lease.isHeld, slots.count]).toEqual([false, 0]);
   vi.useRealTimers();
   await lease.release();
+});
+
+it.each([9, -9])('the lake is as of a time of the database (%i days)', async (days) => {
+  const { organisationId, send } = await newLakeOrganisation(test);
+  const lake = new WrittenLake();
+  onTestFinished(() => lake.close());
+  // The first step copies what is stored, and the second one follows the log.
+  for (let step = 1; step <= 2; step++) {
+    await send(2);
+    setClock(days);
+    await writeAll(lake.writer(test.pool), test.pool, organisationId);
+    vi.useRealTimers();
+    const { rows } = await test.pool.query(
+      `select as_of between now() - interval '1 minute' and now() as is_past from lake_progress where organisation_id = $1`,
+      [organisationId],
+    );
+    expect(rows).toEqual([{ is_past: true }]);
+  }
 });
 
 describe.each([9, 20])('what an earlier process with such a clock wrote (%i days)', (days) => {
