@@ -245,6 +245,16 @@ it('a folder that is not mounted is not an empty lake', async () => {
   expect(lake.log.join('\n')).not.toContain('copied again');
 });
 
+it('while PostgreSQL is away, nothing is written to a place that may belong to another database', async () => {
+  const { folder } = await written(await createTestDatabase());
+  const { mtimeMs } = statSync(folder.path);
+  const away = await startLakeProcess('postgres://nobody@127.0.0.1:1/intake', folder.url);
+  onTestFinished(() => away.stop());
+  await vi.waitFor(() => expect(away.log.join('\n')).toContain('Writing lakes'), { timeout: 30_000 });
+  expect(away.log.join('\n')).toContain('PostgreSQL cannot be used');
+  expect(statSync(folder.path).mtimeMs).toBe(mtimeMs);
+});
+
 it('a lake of an earlier version is marked, but not if its files are missing', async () => {
   const { databaseUrl, api, folder, lake } = await written(await createTestDatabase());
   await lake.stop();

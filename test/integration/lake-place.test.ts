@@ -6,7 +6,7 @@ import { openStore } from '../../src/lake/store/lake-store.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { hasTool } from '../support/has-tool.ts';
-import { listed, temporaryFolder } from '../support/lake.ts';
+import { changed, listed, temporaryFolder } from '../support/lake.ts';
 import { startS3 } from '../support/s3-server.ts';
 
 /** Places that several processes and databases claim at the same time. */
@@ -59,4 +59,12 @@ describe.each([
       await expect(won?.check()).rejects.toThrow(WrongPlace);
     },
   );
+});
+
+it('a place is not claimed if its store replaces files', async () => {
+  const url = await newFolder();
+  const probe = () => Promise.reject(new Error('replaces files'));
+  const unsafe = changed(openStore(url), { probe });
+  await expect(new LakePlace(await newDatabase(), unsafe, url).claim()).rejects.toThrow('replaces files');
+  expect(await listed(openStore(url), '_place')).toEqual([]);
 });

@@ -4,13 +4,13 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { LakeStore } from '../../src/lake/store/lake-store.ts';
 import { compact } from '../../src/lake/table/compact.ts';
 import { DeltaTable } from '../../src/lake/table/delta-table.ts';
 import { lakeSchema } from '../../src/lake/table/lake-schema.ts';
 import {
   append,
   asRead,
+  changed,
   day,
   dayMs,
   eraseFrom,
@@ -26,21 +26,6 @@ import {
 
 const interactions = lakeSchema('interactions');
 const folder = 'acme/interactions';
-
-/** Returns the store with some of its methods replaced. */
-function changed(store: LakeStore, changes: Partial<LakeStore>): LakeStore {
-  const bound: LakeStore = {
-    read: (path) => store.read(path),
-    readRange: (path, from, to) => store.readRange(path, from, to),
-    create: (path, bytes) => store.create(path, bytes),
-    putFile: (path, localFile) => store.putFile(path, localFile),
-    getFile: (path, localFile) => store.getFile(path, localFile),
-    list: (below) => store.list(below),
-    remove: (path) => store.remove(path),
-    probe: () => store.probe(),
-  };
-  return { ...bound, ...changes };
-}
 
 describe('a table', () => {
   it('has every row of every version as it was written', async () => {

@@ -52,6 +52,21 @@ export function testLake(): TestLake {
   return { root, store, parquet, open };
 }
 
+/** Returns the store with some of its methods replaced. */
+export function changed(store: LakeStore, changes: Partial<LakeStore>): LakeStore {
+  const bound: LakeStore = {
+    read: (path) => store.read(path),
+    readRange: (path, from, to) => store.readRange(path, from, to),
+    create: (path, bytes) => store.create(path, bytes),
+    putFile: (path, localFile) => store.putFile(path, localFile),
+    getFile: (path, localFile) => store.getFile(path, localFile),
+    list: (below) => store.list(below),
+    remove: (path) => store.remove(path),
+    probe: () => store.probe(),
+  };
+  return { ...bound, ...changes };
+}
+
 const hex = (count: number) => randomBytes(count).toString('hex').slice(0, count);
 
 /** Returns interactions with unusual values. They are received one millisecond apart, starting at this time. */

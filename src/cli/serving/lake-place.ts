@@ -1,24 +1,12 @@
 import type { Config } from '../../config.ts';
 import { LakePlace, WrongPlace } from '../../lake/store/lake-place.ts';
-import { type LakeStore, openStore } from '../../lake/store/lake-store.ts';
+import { openStore } from '../../lake/store/lake-store.ts';
 import { createPool } from '../../postgres/pool.ts';
 import { commandError } from '../arguments/help.ts';
 import { explaining } from '../database/explain-database.ts';
 
-/** A process without a database checks the place before it first writes. */
-export async function openPlace(
-  place: LakePlace,
-  store: LakeStore,
-  lakeUrl: string,
-  canCheck: boolean,
-): Promise<void> {
-  const open = async () => {
-    // The probe writes a file, so the place must not be another database's.
-    if (canCheck) await place.check();
-    await store.probe();
-    if (canCheck) await place.claim();
-  };
-  await open().catch(explain(lakeUrl));
+export async function claimPlace(place: LakePlace, lakeUrl: string): Promise<void> {
+  await place.claim().catch(explain(lakeUrl));
 }
 
 /** Returns a warning if the place cannot be checked yet. */

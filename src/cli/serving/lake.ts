@@ -20,7 +20,7 @@ import { Suppressions } from '../../suppression/suppressions.ts';
 import { commandError, refuseArguments } from '../arguments/help.ts';
 import { checkDatabase } from '../database/check-database.ts';
 import { explaining } from '../database/explain-database.ts';
-import { missingLakeUrl, openPlace, takeOver } from './lake-place.ts';
+import { claimPlace, missingLakeUrl, takeOver } from './lake-place.ts';
 
 export async function run(args: string[]): Promise<void> {
   const confirmed = placeNamed(args);
@@ -80,7 +80,8 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     if (away !== undefined) log.error({ err: away }, 'PostgreSQL cannot be used; waiting for it');
     const store = openStore(lakeUrl);
     const place = new LakePlace(pool, store, lakeUrl);
-    await openPlace(place, store, lakeUrl, away === undefined);
+    // Without the database, the place is claimed before the first write.
+    if (away === undefined) await claimPlace(place, lakeUrl);
     const stopWatching = new Requirements([new ServerState(slotPool)]).watch(log);
     ends.unshift(async () => stopWatching());
     const slots = new LakeSlots(slotPool);

@@ -38,6 +38,7 @@ export class LakePlace {
   readonly #store: LakeStore;
   readonly #url: string;
   #checkedMs = Number.NEGATIVE_INFINITY;
+  #isProbed = false;
 
   constructor(pool: Pool, store: LakeStore, url: string) {
     this.#pool = pool;
@@ -51,13 +52,20 @@ export class LakePlace {
     this.#checkedMs = performance.now();
   }
 
-  /** Like `check`, but also claims a place without a marker if this database has no other place. */
+  /**
+   * Like `check`, but also claims a place without a marker if this database has no other place. The first call checks that
+   * the store is safe to write to.
+   */
   async claim(): Promise<void> {
     let found = await this.#newestMarker();
     const own = await this.#own();
     this.#compare(found, own);
+    if (!found && !(await this.#hasFiles()))
+      throw new WrongPlace(this.#missing(own, 'its files are missing there'));
+    // The probe writes a file, so the place must not be another database's.
+    if (!this.#isProbed) await this.#store.probe();
+    this.#isProbed = true;
     if (!found) {
-      if (!(await this.#hasFiles())) throw new WrongPlace(this.#missing(own, 'its files are missing there'));
       await this.#create(1, own);
       // Another process, perhaps of another database, may have been faster.
       found = await this.#newestMarker();
