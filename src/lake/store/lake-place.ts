@@ -85,9 +85,9 @@ export class LakePlace {
   }
 
   /**
-   * Makes the place this database's own. `confirmed` is the fingerprint of the database that it belongs to, or `empty`. If
-   * the files there are not those that this database wrote last, they are deleted, and everything is copied again. Returns
-   * whether that happens, and the previous place.
+   * Makes the place this database's own. `confirmed` is the fingerprint of the database that it belongs to, or `empty`.
+   * Unless it already is this database's own, the files there are deleted, and everything is copied again. Returns whether
+   * that happens, and the previous place.
    */
   async takeOver(confirmed: string): Promise<{ readonly isCopied: boolean; readonly left: string | null }> {
     const found = await this.#newestMarker();
@@ -104,7 +104,10 @@ export class LakePlace {
       throw new WrongPlace(
         `another process has just taken over ${this.#url}; check which one, and try again`,
       );
-    const isCopied = found === undefined || found.claim !== own.claim;
+    // A copied database has the original's claim, and on the same server also the epochs and numbers of its changes, but not
+    // what the original has written to the lake since then.
+    const isCopied =
+      found === undefined || found.claim !== own.claim || found.fingerprint !== own.fingerprint;
     await inTransaction(this.#pool, async (client) => {
       await client.query('update lake_place set claim = $1, fingerprint = $2, url = $3', [
         claim,
