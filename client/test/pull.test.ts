@@ -339,6 +339,46 @@ it('keeps a copy of a table that the lake has lost, and says so', async () => {
   expect(logged()).toEqual(complete);
 });
 
+it('keeps a copy of one table that the lake has lost, and says so', async () => {
+  const complete = remote.commit([randomBytes(10_000)]);
+  new MadeLake(store.path, organisationId, 'tags').commit([randomBytes(10_000)]);
+  await pulled();
+  remote.commit([randomBytes(10_000)]);
+  rmSync(join(store.path, organisationId, 'tags'), { recursive: true });
+  await untilSeen();
+  const ended = await runIntake(place, 'pull', 'lake');
+  expect([ended.exitCode, ended.stderr]).toEqual([
+    2,
+    expect.stringMatching(/no longer has the table tags\. .* was not changed/),
+  ]);
+  expectCopy(complete);
+});
+
+/** Tries only once, so that it does not wait for the lake to be complete. */
+const pulledOnce = () =>
+  new Intake({ url: server.url, key, retryForMs: 0, onRetry: () => {} }).lake.pull(join(cwd, 'lake'));
+const unavailable = { code: 'lake_unavailable', message: expect.stringContaining('ask the operator') };
+
+it('a lake without a table that was written to it is not copied', async () => {
+  remote.commit([randomBytes(10_000)]);
+  new MadeLake(store.path, organisationId, 'tags').commit([randomBytes(10_000)]);
+  await setProgress(`positions = '{"interactions": 1, "tags": 1}'`);
+  rmSync(join(store.path, organisationId, 'tags'), { recursive: true });
+  await expect(pulledOnce()).rejects.toMatchObject(unavailable);
+  expect(existsSync(join(cwd, 'lake'))).toBe(false);
+});
+
+it('a complete copy is not replaced by an older version of the lake', async () => {
+  const older = remote.commit([randomBytes(10_000)]);
+  const complete = remote.commit([randomBytes(10_000)], older);
+  await setProgress(`positions = '{"interactions": 2}'`);
+  await pulled();
+  rmSync(join(store.path, organisationId, 'interactions/_delta_log/00000000000000000002.json'));
+  await untilSeen();
+  await expect(pulledOnce()).rejects.toMatchObject(unavailable);
+  expectCopy(complete);
+});
+
 it('says what to do if there is no lake, or nothing in it', async () => {
   const other = await server.createKey('without-lake');
   const without = { cwd, env: { ...place.env, INTAKE_KEY: other } };

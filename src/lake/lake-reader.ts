@@ -38,39 +38,32 @@ export class LakeReader {
   }
 
   /**
-   * Uses the newest version, or a cached one that is at most `oldestMs` old and not older than `versionMin`. Returns
-   * undefined if the table does not exist.
+   * Uses the newest version, or a cached one that is at most `oldestMs` old and not older than `versionMin`. Throws if the
+   * newest version is older. Returns undefined if the table does not exist and no version was written.
    */
   async listing(
     organisationId: string,
     type: LakeTableType,
-    versionMin = 0,
+    versionMin?: number,
     oldestMs: number = lakeLimits.listingFreshMs,
   ): Promise<Listing | undefined> {
     const folder = folderOf(organisationId, type);
+    const isNewEnough = (version = -1) => version >= (versionMin ?? -1);
     const known = this.#open.get(folder);
     const isFresh = known && performance.now() - known.readMs <= oldestMs;
-    if (isFresh && known.listing.version >= versionMin) return known.listing;
-    const begun = this.#reading.get(folder);
-    let reading = begun;
-    if (!reading) {
-      reading = this.#read(folder, type, known).finally(() => this.#reading.delete(folder));
-      this.#reading.set(folder, reading);
-    }
-    const read = await reading.catch((error: unknown) => {
-      throw new RequestError('lake_unavailable', { cause: error });
-    });
-    // The other caller may have read the log before this version was committed.
-    if (begun && read && read.listing.version < versionMin)
-      return this.listing(organisationId, type, versionMin, oldestMs);
-    return read?.listing;
+    if (isFresh && isNewEnough(known.listing.version)) return known.listing;
+    let listing = await this.#readShared(folder, type);
+    // Another caller may have begun to read the log before this version was committed.
+    if (!isNewEnough(listing?.version)) listing = await this.#readShared(folder, type);
+    if (!isNewEnough(listing?.version)) throw lostVersions(type, listing?.version, versionMin);
+    return listing;
   }
 
   /** Searches only the organisation's own table. */
   async file(organisationId: string, type: LakeTableType, fileId: string): Promise<TableFile | undefined> {
     // File ids are never reused, so a cached file stays valid. A file that is not in the cache may be new.
     for (const oldestMs of [lakeLimits.listingKnownMs, lakeLimits.listingFreshMs]) {
-      const listing = await this.listing(organisationId, type, 0, oldestMs);
+      const listing = await this.listing(organisationId, type, undefined, oldestMs);
       const file = listing?.byId.get(fileId);
       if (file) return file;
     }
@@ -108,6 +101,18 @@ export class LakeReader {
     await this.#parquet.close();
   }
 
+  async #readShared(folder: string, type: LakeTableType): Promise<Listing | undefined> {
+    let reading = this.#reading.get(folder);
+    if (!reading) {
+      reading = this.#read(folder, type, this.#open.get(folder)).finally(() => this.#reading.delete(folder));
+      this.#reading.set(folder, reading);
+    }
+    const read = await reading.catch((error: unknown) => {
+      throw new RequestError('lake_unavailable', { cause: error });
+    });
+    return read?.listing;
+  }
+
   async #read(folder: string, type: LakeTableType, known: Open | undefined): Promise<Open | undefined> {
     const readMs = performance.now();
     if (!this.#place?.isChecked) await this.#place?.check();
@@ -143,6 +148,16 @@ export class LakeReader {
 
 function folderOf(organisationId: string, type: LakeTableType): string {
   return `${organisationId}/${lakeSchema(type).name}`;
+}
+
+function lostVersions(type: LakeTableType, found: number | undefined, written: number | undefined): Error {
+  const has = found === undefined ? 'is missing' : `has version ${found}`;
+  return new RequestError('lake_unavailable', {
+    message:
+      `The table ${lakeSchema(type).name} of the lake ${has}, but version ${written} was written. Send the request again ` +
+      'later. If that does not help, ask the operator to switch the lake off, and on again when its files are deleted: ' +
+      'then everything is copied again.',
+  });
 }
 
 /** A file as clients see it. Its id reveals nothing about where it is stored. */

@@ -1,7 +1,7 @@
 // @module-tag full
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -230,6 +230,35 @@ it('a changed cursor is 400, and one of an older version 410', async () => {
   made.commit([randomBytes(10)]);
   await expect.poll(async () => (await list(`cursor=${cursor}`)).body.code).toBe('lake_version_gone');
   expectError(await list(`cursor=${cursor}`), 410);
+});
+
+it('a table that was lost, or replaced by an older copy, is 503 and says what to do', async () => {
+  const away = join(folder.path, 'away');
+  const log = join(folder.path, organisationId, 'interactions/_delta_log');
+  const newest = join(log, readdirSync(log).findLast((name) => name.endsWith('.json')) ?? '');
+  const { version } = await files();
+  // Merges add versions that the database does not need to know.
+  await queryDatabase(
+    server.databaseUrl,
+    `update lake_progress set positions = positions || '{"interactions": ${version}}' where organisation_id = '${organisationId}'`,
+  );
+  for (const [lost, has] of [
+    [join(log, '..'), 'is missing'],
+    [newest, `has version ${version - 1}`],
+  ] as const) {
+    renameSync(lost, away);
+    for (const path of ['/v1/lake', '/v1/lake/interactions/files']) {
+      await expect.poll(async () => (await api.get(path)).status).toBe(503);
+      const refused = await api.get(path);
+      expectError(refused, 503);
+      expect(refused.body).toMatchObject({
+        code: 'lake_unavailable',
+        message: expect.stringContaining(`The table interactions of the lake ${has}, but version ${version}`),
+      });
+    }
+    renameSync(away, lost);
+    expect((await files()).version).toBe(version);
+  }
 });
 
 it('readers that read nothing hold a bounded amount of memory, and others are served', async () => {

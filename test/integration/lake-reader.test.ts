@@ -7,7 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { LakeReader } from '../../src/lake/lake-reader.ts';
 import { lakeLimits } from '../../src/lake/limits.ts';
 import { openStore } from '../../src/lake/store/lake-store.ts';
-import { append, dayMs, newRows, testLake } from '../support/lake.ts';
+import { append, changed, dayMs, newRows, testLake } from '../support/lake.ts';
 
 /** Tests how `serve` reads a table that another process writes. */
 
@@ -114,6 +114,42 @@ it('a table that was replaced between two looks is read from its start', async (
   table = await open();
   for (let at = 0; at < 4; at++) await append(table, parquet, newRows(1, dayMs + at * 10));
   expect(await reader.listing('acme', 'interactions', 0, 0)).toMatchObject({ version: 4, rows: 4 });
+});
+
+it('a table that is missing or older than what was written is reported', async () => {
+  const { root, parquet, open } = testLake();
+  const reader = readerOf(root);
+  const unavailable = { code: 'lake_unavailable', status: 503 };
+  await expect(reader.listing('acme', 'interactions', 0)).rejects.toMatchObject(unavailable);
+  const table = await open();
+  expect(await reader.listing('acme', 'interactions', 0)).toMatchObject({ version: 0 });
+  await expect(reader.listing('acme', 'interactions', 1)).rejects.toMatchObject(unavailable);
+  await append(table, parquet, newRows(2));
+  expect(await reader.listing('acme', 'interactions', 1)).toMatchObject({ version: 1 });
+});
+
+it('a version that was written while another request read the log is found', async () => {
+  const { store, parquet, open } = testLake();
+  const [reading, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = changed(store, {
+    async read(path) {
+      const found = await store.read(path);
+      if (path.endsWith('0.json') && !found) {
+        reading.resolve();
+        await written.promise;
+      }
+      return found;
+    },
+  });
+  const reader = new LakeReader(slow);
+  onTestFinished(() => reader.close());
+  const first = reader.listing('acme', 'interactions');
+  await reading.promise;
+  await append(await open(), parquet, newRows(2));
+  const second = reader.listing('acme', 'interactions', 1);
+  written.resolve();
+  expect(await first).toBeUndefined();
+  expect(await second).toMatchObject({ version: 1, rows: 2 });
 });
 
 it('files that were removed count towards the files in memory', async () => {

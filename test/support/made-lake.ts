@@ -18,12 +18,12 @@ export class MadeLake {
   readonly #folder: string;
   #version = -1;
 
-  constructor(root: string, organisationId: string) {
-    this.#folder = join(root, organisationId, 'interactions');
+  constructor(root: string, organisationId: string, table = 'interactions') {
+    this.#folder = join(root, organisationId, table);
     mkdirSync(join(this.#folder, '_delta_log'), { recursive: true });
     mkdirSync(join(this.#folder, `received_on=${day}`));
     const metaData = {
-      ...{ id: randomUUID(), name: 'interactions', description: 'made', schemaString, configuration: {} },
+      ...{ id: randomUUID(), name: table, description: 'made', schemaString, configuration: {} },
       ...{ format: { provider: 'parquet', options: {} }, partitionColumns: ['received_on'], createdTime: 0 },
     };
     this.#write([{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, { metaData }]);
