@@ -107,19 +107,43 @@ export function isUnstored(error: IntakeError): boolean {
  * interaction has no receipt.
  */
 export function unknownOutcome(error: IntakeError, keys: readonly string[], hasReceipt = true): IntakeError {
-  const { code, status, requestId, permission, details } = error;
-  const said = error.message
-    .replace(/ Nothing was stored\.$/, '')
-    .replace(/ The outcome is unknown: .*$/s, '');
   const [first] = keys;
   const more = keys.length > 1 ? `, and for ${keys.length - 1} more in idempotencyKeys` : '';
   const where =
     hasReceipt && first !== undefined
       ? `GET /v1/requests?idempotency_key=${encodeURIComponent(first)} shows whether it is stored${more}`
-      : 'check whether it is there before you send it again';
+      : 'Check whether it is there before you send it again';
+  return withUnknown(error, `the request may be stored. ${where}.`, keys);
+}
+
+/**
+ * Returns the error for an upload that failed after some of its requests were answered. `keys` are the Idempotency-Keys of
+ * the answered requests, whose outcomes the caller will not see.
+ */
+export function partlyStored(
+  error: IntakeError,
+  {
+    name,
+    stored,
+    keys,
+  }: { readonly name: string; readonly stored: number; readonly keys: readonly string[] },
+): IntakeError {
+  const records = `${stored} ${stored === 1 ? 'record' : 'records'}`;
+  return withUnknown(
+    error,
+    `${records} of earlier requests are stored, and others may be. To continue, upload the same records within 24 hours with the name ${name}; nothing is stored twice.`,
+    [...keys, ...error.idempotencyKeys],
+  );
+}
+
+function withUnknown(error: IntakeError, known: string, keys: readonly string[]): IntakeError {
+  const { code, status, requestId, permission, details } = error;
+  const said = error.message
+    .replace(/ Nothing was stored\.$/, '')
+    .replace(/ The outcome is unknown: .*$/s, '');
   return new IntakeError(
     code,
-    `${said} The outcome is unknown: the request may be stored. ${where.replace(/^c/, 'C')}.`,
+    `${said} The outcome is unknown: ${known}`,
     status,
     requestId,
     { ...(permission !== undefined && { permission }), details: [...details] },

@@ -183,6 +183,38 @@ it('if one request is refused, the others that were sent with it are unknown', a
   expect((error as IntakeError).idempotencyKeys.length).toBeGreaterThan(0);
 });
 
+it.each([10_000, 35_000])(
+  'after an outage in an upload, the error says that %i are stored and how to continue',
+  async (stored) => {
+    let isAway = true;
+    const proxy = await startProxy(({ method, headers }) => {
+      const first = Number(String(headers['idempotency-key']).split('-').at(-1));
+      return method === 'POST' && isAway && first >= stored ? away : 'pass';
+    });
+    const intake = new Intake({ url: proxy.url, key, retryForMs: 1_500 });
+    const all = interactions(40_000);
+    const error: IntakeError = await intake.interactions
+      .upload(all)
+      .finish()
+      .then(
+        () => expect.fail('it succeeded'),
+        (thrown) => thrown,
+      );
+    expect(error).toMatchObject({ code: 'database_unavailable', status: 503, outcome: 'unknown' });
+    expect(error.message).toContain(
+      `The database is away. The outcome is unknown: ${stored} records of earlier requests are stored`,
+    );
+    expect(error.message).not.toContain('Nothing was stored');
+    expect(error.idempotencyKeys[0]).toMatch(/-0$/);
+    expect(await countOf()).toBe(stored);
+    isAway = false;
+    const [name = ''] = /(?<=with the name )[^;]+/.exec(error.message) ?? [];
+    const { counts } = await intake.interactions.upload(all, { name }).finish();
+    expect(counts).toMatchObject({ received: 40_000, created: 40_000 });
+    expect(await countOf()).toBe(40_000);
+  },
+);
+
 it.each<[string, Fate]>([
   ['a page of a proxy', { status: 200, body: '<html>Log in</html>', type: 'text/html' }],
   ['an empty object', { status: 200, body: '{}', type: 'application/json' }],

@@ -116,7 +116,7 @@ function withOthers(
   return unknown.length === 0 ? error : unknownOutcome(error, [...error.idempotencyKeys, ...unknown]);
 }
 
-function keyOf(prefix: string, index: number): string {
+export function keyOf(prefix: string, index: number): string {
   return `${prefix}-${index}`;
 }
 

@@ -1,11 +1,13 @@
 import { checkedType } from '../checked-type.ts';
 import type { Connection } from '../connection.ts';
+import { IntakeError, partlyStored } from '../errors.ts';
 import type { RecordOf, UploadType } from '../generated/resources.ts';
 import type { NewInteraction } from '../interactions/interaction-batch.ts';
 import { type Cut, RequestCutter } from './request-cutter.ts';
 import {
   addCounts,
   type Counts,
+  keyOf,
   noCounts,
   type Outcome,
   type RecordProblem,
@@ -80,8 +82,12 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     this.#options = options;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<UploadStep<UploadedOf[T]>> {
-    const { name = crypto.randomUUID(), dryRun, signal } = this.#options;
+  [Symbol.asyncIterator](): AsyncGenerator<UploadStep<UploadedOf[T]>> {
+    return this.#steps(this.#options.name ?? crypto.randomUUID());
+  }
+
+  async *#steps(name: string): AsyncGenerator<UploadStep<UploadedOf[T]>> {
+    const { dryRun, signal } = this.#options;
     const cuts = cutsOf(this.#type, this.#records);
     const options = { key: name, dryRun, signal };
     let counts = none;
@@ -98,15 +104,28 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     }
   }
 
-  /** Uploads everything and returns every failed record. If there may be millions of them, iterate instead. */
+  /**
+   * Uploads everything and returns every failed record. If there may be millions of them, iterate instead. If it throws after
+   * requests were answered, the error's `outcome` is `unknown`, and its message has the number of stored records and the name
+   * with which to continue.
+   */
   async finish(): Promise<UploadResult<UploadedOf[T]>> {
+    const { name = crypto.randomUUID(), dryRun } = this.#options;
     let counts = none;
     const failed: FailedRecord<UploadedOf[T]>[] = [];
-    for await (const step of this) {
-      counts = step.counts;
-      for (const each of step.failed) failed.push(each);
+    const keys: string[] = [];
+    try {
+      for await (const step of this.#steps(name)) {
+        if (step.requestIds.length > 0) keys.push(keyOf(name, counts.received));
+        counts = step.counts;
+        for (const each of step.failed) failed.push(each);
+      }
+      return { counts, failed };
+    } catch (error) {
+      const mayBeStored = counts.received - counts.failed;
+      if (dryRun || mayBeStored === 0 || !(error instanceof IntakeError)) throw error;
+      throw partlyStored(error, { name, stored: mayBeStored - counts.unknown, keys });
     }
-    return { counts, failed };
   }
 }
 
