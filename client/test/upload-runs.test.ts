@@ -323,6 +323,35 @@ it('a key of another organisation does not continue an upload of which nothing w
   expect(await countOf()).toBe(3_000);
 });
 
+it('if the key is replaced before any request arrived, the messages lead to a new start', async () => {
+  put('interactions.csv', 3_000);
+  let fate: Fate = 'cut before';
+  let lost = 0;
+  const losing = await through(({ method }) => (method === 'POST' && ++lost ? fate : 'pass'));
+  const running = startIntake(losing, 'upload', 'interactions.csv');
+  await expect.poll(() => lost).toBeGreaterThan(1);
+  running.kill('SIGKILL');
+  await running.ended;
+  fate = 'pass';
+  const successor = await server.createKey(organisation);
+  await server.run('keys', 'revoke', key.split('_')[1] ?? '');
+  key = successor;
+  const next = { ...losing, env: { ...losing.env, INTAKE_KEY: successor } };
+  const refused = await runIntake(next, 'upload', 'interactions.csv', '--resume');
+  expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(refused.stderr).toMatch(
+    /nothing is stored .*: remove interactions\.csv\.journal and upload the file without --resume\.\n$/,
+  );
+  expect(refused.stderr).not.toContain('or upload it again');
+  const again = await runIntake(next, 'upload', 'interactions.csv');
+  expect(again).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(again.stderr).toContain('remove interactions.csv.journal');
+  expect(await countOf()).toBe(0);
+  rmSync(join(place.cwd, 'interactions.csv.journal'));
+  expect(await runIntake(next, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 0 });
+  expect(await countOf()).toBe(3_000);
+});
+
 it('the lock of another machine is respected while it is touched, and removed otherwise', async () => {
   const before = { ...limits };
   Object.assign(limits, { lockTouchedEveryMs: 50, lockWatchedForMs: 500 });

@@ -93,7 +93,7 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
     return { head, isReady, earlier: { upload, state: undefined, sent, bytes: length } };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
-  await refuseOthers(connection, { file, head, now, state, sent });
+  await refuseOthers(connection, { file, type, head, now, state, sent });
   refuseForgotten(file, head.upload, [...sent.values()]);
   const earlier = { upload: head.upload, state, sent };
   if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
@@ -181,55 +181,68 @@ export async function refuseRepeat(file: string): Promise<void> {
   );
 }
 
-interface Compared {
-  readonly file: string;
+interface Compared extends Resumable {
   readonly head: Head;
-  readonly now: Circumstances;
   readonly state: JournalState | undefined;
   readonly sent: ReadonlyMap<number, Sent>;
 }
 
 async function refuseOthers(connection: Connection, compared: Compared): Promise<void> {
-  const { file, head, now } = compared;
-  const advice = 'or upload it again without --resume';
+  const { file, type, head, now } = compared;
+  const startOver = `remove ${journalOf(file)} and upload the file without --resume`;
+  // While interactions have a journal, they are not uploaded without --resume, because they could be stored twice.
+  const [orAgain, ...more] =
+    type === 'interactions'
+      ? ['.', `To store all its interactions again instead, ${startOver}.`]
+      : [', or upload it again without --resume.'];
   if (head.service !== now.service)
     throw new UsageError(
-      `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there, ${advice}.`,
+      `The upload of ${file} began at ${head.service}, not at ${now.service}. Continue there${orAgain}`,
+      ...more,
     );
-  if (head.keyId !== now.keyId && !(await isOfSameOrganisation(connection, compared)))
+  const shown = head.keyId === now.keyId ? 'receipt' : await shownBy(connection, compared);
+  if (shown !== 'receipt') {
+    const found = shown === 'none' ? 'finds no receipt of it' : 'does not show its receipts';
     throw new UsageError(
-      `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} does not show its receipts. Use a key of the same organisation that may read data, ${advice}.`,
+      `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} ${found}. Use a key of the same organisation that may read data${orAgain}`,
+      ...(shown === 'none'
+        ? [
+            `If ${now.keyId} is such a key, nothing is stored (receipts are kept for at least 7 days): ${startOver}.`,
+          ]
+        : more),
     );
+  }
   if (head.reading === now.reading) return;
   throw new UsageError(
     head.typed === now.typed
-      ? `The mapping file has changed since the upload of ${file} began. Restore it, ${advice}.`
-      : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones, ${advice}.`,
+      ? `The mapping file has changed since the upload of ${file} began. Restore it${orAgain}`
+      : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones${orAgain}`,
+    ...more,
   );
 }
 
 /**
- * Returns whether this key belongs to the organisation to which the upload has sent something, because it shows a receipt of
- * the upload. If nothing was sent, any key may continue, because the upload then starts with the first record.
+ * Returns whether this key shows a receipt of the upload, and therefore belongs to the organisation to which the upload has
+ * sent something. If nothing was sent, any key may continue, because the upload then starts with the first record.
  */
-async function isOfSameOrganisation(
+async function shownBy(
   connection: Connection,
   { head, state, sent }: Compared,
-): Promise<boolean> {
+): Promise<'receipt' | 'none' | 'refused'> {
   try {
     if (state?.requestId !== undefined) {
       await connection.request({ path: `/v1/requests/${state.requestId}` });
-      return true;
+      return 'receipt';
     }
     for (const index of sent.keys()) {
       const query = { idempotency_key: `${head.upload}-${index}`, limit: 1 };
       const { requests } = await connection.request<ReceiptPage>({ path: '/v1/requests', query });
-      if (requests.length > 0) return true;
+      if (requests.length > 0) return 'receipt';
     }
-    return sent.size === 0;
+    return sent.size === 0 ? 'receipt' : 'none';
   } catch (error) {
     if (error instanceof IntakeError && ['receipt_not_found', 'missing_permission'].includes(error.code))
-      return false;
+      return 'refused';
     throw error;
   }
 }
