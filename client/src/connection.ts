@@ -50,6 +50,8 @@ export class Connection {
   /** The end of the current pause on the monotonic clock. A 429 or 503 pauses all requests on this connection. */
   #pausedUntilMs = 0;
   #hurry = new AbortController();
+  /** The service's time in the last response that had one, and when it arrived on the monotonic clock. */
+  #dated: { readonly serviceMs: number; readonly atMs: number } | undefined;
 
   constructor({ url, key, compress, retryForMs, onRetry }: IntakeOptions) {
     if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
@@ -80,6 +82,21 @@ export class Connection {
     const { status, headers, body } = await this.exchange({ ...call, stream: mediaType });
     if (body instanceof ReadableStream) return { status, headers, body };
     throw unexpected(`The answer is not a stream of ${mediaType}`);
+  }
+
+  /** Returns the service's time (ms since 1970), or undefined if no response has shown it. */
+  serviceMs(): number | undefined {
+    return this.#dated && Math.round(this.#dated.serviceMs + performance.now() - this.#dated.atMs);
+  }
+
+  /** Returns the service's time, and asks for it if necessary. It is undefined if the responses have no date. */
+  async askServiceMs(call: Omit<Call, 'path'> = {}): Promise<number | undefined> {
+    if (this.#dated === undefined)
+      await this.exchange({ ...call, path: '/health/live' }).catch((error) => {
+        // Errors have a date too.
+        if (this.#dated === undefined) throw error;
+      });
+    return this.serviceMs();
   }
 
   /** Ends all waits between attempts. */
@@ -170,6 +187,8 @@ export class Connection {
         ...(call.keepalive && { keepalive: true }),
       });
       const { status, headers } = response;
+      const serviceMs = Date.parse(headers.get('date') ?? '');
+      if (!Number.isNaN(serviceMs)) this.#dated = { serviceMs, atMs: performance.now() };
       const isAsked = call.stream && headers.get('content-type')?.startsWith(call.stream);
       if (response.ok && isAsked) return { status, headers, body: response.body };
       const isJson = headers.get('content-type')?.startsWith('application/json');

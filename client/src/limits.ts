@@ -43,6 +43,8 @@ export const limits = {
    * minutes are a margin for a batch that is retried for several minutes.
    */
   keptForMs: (24 * 60 - 15) * 60_000,
+  /** How long an upload waits for the service's time before it starts. */
+  serviceTimeWaitMs: 10_000,
   /** The change feed sends a line every ten seconds, so a connection that is silent for this long is dead. */
   changesSilenceMs: 45_000,
   /** The maximum number of concurrent downloads per table, and how long a download may go without receiving data. */

@@ -175,15 +175,20 @@ it('an upload whose answers were lost is resumed, and nothing is stored twice', 
   await proxy.close();
 });
 
+/** Changes how many hours ago the requests in the journal were sent, by this computer's clock and by the service's. */
+function setAge(hours: number, hoursAtService: number): void {
+  const msAgo = (count: number) => Date.now() - count * 3_600_000;
+  const aged = linesOf('interactions.csv.journal').map((line) => {
+    const parsed = JSON.parse(line);
+    const times = { atMs: msAgo(hours), serviceMs: msAgo(hoursAtService) };
+    return JSON.stringify({ ...parsed, ...('atMs' in parsed && times) });
+  });
+  put('interactions.csv.journal', `${aged.join('\n')}\n`);
+}
+
 it('a day later an upload whose answers were lost is not resumed, because its keys have expired', async () => {
   const { proxy, through } = await interrupted();
-  const hours = (count: number) => {
-    const aged = linesOf('interactions.csv.journal').map((line) => {
-      const parsed = JSON.parse(line);
-      return JSON.stringify({ ...parsed, ...('atMs' in parsed && { atMs: Date.now() - count * 3_600_000 }) });
-    });
-    put('interactions.csv.journal', `${aged.join('\n')}\n`);
-  };
+  const hours = (count: number) => setAge(count, count);
   hours(24);
   const before = proxy.seen.length;
   const late = await runIntake(through, 'upload', 'interactions.csv', '--resume');
@@ -197,6 +202,24 @@ it('a day later an upload whose answers were lost is not resumed, because its ke
   expect(proxy.seen.slice(before).filter(({ method }) => method === 'POST')).toEqual([]);
   expect(await countOf()).toBe(8_910);
   hours(23);
+  expect(await runIntake(through, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 1 });
+  expect(await countOf()).toBe(8_910);
+  await proxy.close();
+});
+
+it('the age of a request is measured by the service, because this clock may have been wrong', async () => {
+  const { proxy, through } = await interrupted();
+  const noted = linesOf('interactions.csv.journal').map((line) => JSON.parse(line));
+  for (const { serviceMs } of noted.filter((line) => 'sent' in line))
+    expect(Math.abs(Date.now() - serviceMs)).toBeLessThan(600_000);
+  // The clock was 10 hours ahead and has been corrected.
+  setAge(16, 26);
+  const before = proxy.seen.length;
+  const late = await runIntake(through, 'upload', 'interactions.csv', '--resume');
+  expect(late).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(late.stderr).toMatch(/records 4001 to 9000 were sent at .* without an answer/);
+  expect(proxy.seen.slice(before).filter(({ method }) => method === 'POST')).toEqual([]);
+  setAge(-9, 1);
   expect(await runIntake(through, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 1 });
   expect(await countOf()).toBe(8_910);
   await proxy.close();

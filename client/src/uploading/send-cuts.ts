@@ -38,8 +38,8 @@ export interface Outcome {
 export interface SentRequests {
   /** Returns the number of records in a request of an earlier run that may be stored, or undefined. */
   countAt(index: number): number | undefined;
-  /** Notes a request before it is sent, or before it is sent with fewer records. */
-  note(index: number, count: number): Promise<void> | void;
+  /** Notes a request before it is sent, or before it is sent with fewer records. `serviceMs` is the service's time, if known. */
+  note(index: number, count: number, serviceMs?: number): Promise<void> | void;
   /** Returns the time (ms since 1970) after which a request is not sent again, as the service may have forgotten its key. */
   resendUntilMs?(index: number): number;
 }
@@ -159,7 +159,7 @@ async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
   const earlier = options.sent?.countAt(index);
   if (earlier !== undefined && earlier < to - from) return sendInTwo(sending, range, from + earlier, true);
   const isSentBefore = range.isSentBefore ?? earlier !== undefined;
-  await options.sent?.note(index, to - from);
+  await options.sent?.note(index, to - from, connection.serviceMs());
   const key = keyOf(options.key, index);
   try {
     const { body, isUnknown = false } = await connection.exchange({
@@ -183,7 +183,7 @@ async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
     if (mustSplit(error)) {
       if (to - from === 1) return tooLarge;
       const half = Math.ceil((from + to) / 2);
-      await options.sent?.note(index, half - from);
+      await options.sent?.note(index, half - from, connection.serviceMs());
       return sendInTwo(sending, range, half, false);
     }
     const isOther = error instanceof IntakeError && error.code === 'idempotency_key_reused';

@@ -6,6 +6,7 @@ import { openFile } from '../../files/reading/read-file.ts';
 import { OutputError } from '../../files/write-whole.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import { IntakeError } from '../../index.ts';
+import { limits } from '../../limits.ts';
 import type { FileError } from '../../parsing/file-error.ts';
 import type { FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
 import { explain } from '../explain.ts';
@@ -253,6 +254,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   try {
     const isHashed = journal !== undefined && type === 'interactions';
     file ??= await openFile(path, { ...options, type, skipRecords: before.done, isHashed });
+    if (isHashed) await askTime(run);
     return await uploadFile(run, file, before, journal);
   } catch (error) {
     throw journal ? withAdvice(error, one, run) : error;
@@ -260,6 +262,12 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
     await journal?.close();
     await file?.close();
   }
+}
+
+/** Asks for the service's time, which the journal of interactions notes. Without an answer, it has only this computer's time. */
+async function askTime({ connection, signal: stop }: Run): Promise<void> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(limits.serviceTimeWaitMs)]);
+  await connection.askServiceMs({ retry: false, signal }).catch(() => {});
 }
 
 function explainBroken({ lines }: FileError, filesLeft: number, isDryRun: boolean): readonly string[] {

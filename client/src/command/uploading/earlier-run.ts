@@ -85,15 +85,16 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
   if (head.reading === undefined) throw ofOtherVersion(file, type);
   const { bytes, modifiedMs } = await sizeOf(file);
   const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
-  const sent = new Map(unanswered.map((line) => [line.sent, line]));
-  const isUntouched = state === undefined && sent.size === 0;
+  const noted = new Map(unanswered.map((line) => [line.sent, line]));
+  const isUntouched = state === undefined && noted.size === 0;
   // A complete file has replaced the broken one, so upload it from the beginning.
   if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
-    return { head, isReady, earlier: { upload, state: undefined, sent, bytes: length } };
+    return { head, isReady, earlier: { upload, state: undefined, sent: noted, bytes: length } };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
-  await refuseOthers(connection, { file, type, head, now, state, sent });
+  await refuseOthers(connection, { file, type, head, now, state, sent: noted });
+  const sent = await byThisClock(connection, noted);
   refuseForgotten(file, head.upload, [...sent.values()]);
   const earlier = { upload: head.upload, state, sent };
   if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
@@ -135,6 +136,26 @@ async function rewrite(file: string, head: Head, state: JournalState | undefined
   await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
   await rename(`${path}.new`, path);
   return Buffer.byteLength(lines);
+}
+
+/**
+ * Corrects the times of requests whose time at the service is known. It is the service that forgets keys, and this computer's
+ * clock may have been wrong when it sent them.
+ */
+async function byThisClock(
+  connection: Connection,
+  sent: ReadonlyMap<number, Sent>,
+): Promise<ReadonlyMap<number, Sent>> {
+  if (![...sent.values()].some(({ serviceMs }) => serviceMs !== undefined)) return sent;
+  const nowMs = await connection.askServiceMs();
+  if (nowMs === undefined) return sent;
+  const aheadMs = Date.now() - nowMs;
+  return new Map(
+    [...sent].map(([index, line]) => [
+      index,
+      line.serviceMs === undefined ? line : { ...line, atMs: line.serviceMs + aheadMs },
+    ]),
+  );
 }
 
 /** Throws if interactions were sent so long ago that sending them again could store them twice. */

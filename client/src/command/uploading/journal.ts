@@ -46,6 +46,8 @@ export interface Sent {
   readonly sent: number;
   readonly count: number;
   readonly atMs: number;
+  /** The service's time, if it was known. It shows the request's age even if this computer's clock was wrong. */
+  readonly serviceMs?: number | undefined;
 }
 
 export interface Head extends Circumstances {
@@ -122,9 +124,10 @@ export class Journal implements SentRequests {
     return this.#earlier.get(index)?.count;
   }
 
-  async note(index: number, count: number): Promise<void> {
+  async note(index: number, count: number, serviceMs?: number): Promise<void> {
     const earlier = this.#earlier.get(index);
-    if (earlier === undefined) await this.#append({ sent: index, count, atMs: Date.now() } satisfies Sent);
+    if (earlier === undefined)
+      await this.#append({ sent: index, count, atMs: Date.now(), serviceMs } satisfies Sent);
     else if (earlier.count !== count)
       // If the records were split differently, the service would store some of them twice.
       throw new UsageError(
