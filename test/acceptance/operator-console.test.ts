@@ -318,6 +318,31 @@ describe.skipIf(!existsSync(chromiumPath))(
       await page.goto(pages.at('audit?organisation=acme'));
       await rowOf(page, 'nightly export').getByText('key.issue').waitFor();
       expect(await page.getByRole('row').filter({ hasText: 'globex' }).count()).toBe(0);
+      await page.getByLabel('Action').fill('organisation');
+      await page.getByLabel('Actor').fill('token:operator');
+      await page.getByLabel('Actor').press('Enter');
+      await rowOf(page, 'organisation.create').waitFor();
+      await rowOf(page, 'key.issue').waitFor({ state: 'detached' });
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 16);
+      for (const [label, matching, other] of [
+        ['From', inDays(-2), inDays(2)],
+        ['Until', inDays(2), inDays(-2)],
+      ] as const) {
+        await page.getByLabel(label).fill(other);
+        await page.getByText('No entry matches these filters.').waitFor();
+        await page.getByLabel(label).fill(matching);
+        await rowOf(page, 'organisation.create').getByText('token:operator').waitFor();
+      }
+      expect([...new URL(page.url()).searchParams.keys()].toSorted()).toEqual([
+        'action',
+        'actor',
+        'organisation',
+        'since',
+        'until',
+      ]);
+      await page.getByLabel('Actor').fill('token:nobody');
+      await page.getByLabel('Actor').press('Enter');
+      await page.getByText('No entry matches these filters.').waitFor();
     });
 
     it('reports no error, ran nothing stored as a script, and has no secret in any address', () => {
