@@ -30,10 +30,11 @@ afterAll(async () => {
   await test.close();
 });
 
+const suppressions = new Suppressions([erasureKey]);
 const mixed = (id: string) => id.replace(/[a-f]/, (letter) => letter.toUpperCase());
 
-/** Creates an organisation with interactions as an earlier release stored them. */
-async function organisationWith(userIds: readonly string[]) {
+/** Creates an organisation with interactions as an earlier release stored them. They have to be rewritten, unless it is new. */
+async function organisationWith(userIds: readonly string[], isNew = false) {
   const { organisationId, key } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
   const call = async (method: 'GET' | 'POST', url: string, payload?: object) => {
     const headers = { authorization: `Bearer ${key}` };
@@ -49,9 +50,11 @@ async function organisationWith(userIds: readonly string[]) {
       [organisationId, interaction_id, user_id],
     );
   }
-  await test.pool.query('update tenants set user_ids_rewritten = false where organisation_id = $1', [
-    organisationId,
-  ]);
+  if (!isNew)
+    await test.pool.query(
+      'update tenants set user_ids_rewritten = false, user_ids_rewritten_from = null where organisation_id = $1',
+      [organisationId],
+    );
   const stored = async () => {
     const { interactions } = await call('GET', '/user-interactions');
     return interactions.map(({ user_id }: { user_id: string }) => user_id).toReversed();
@@ -76,6 +79,18 @@ async function rewriteAll(organisationId: string) {
     ids: steps.flatMap(({ changed }) => changed.ids),
     counts: steps.map(({ changed }) => changed.count),
   };
+}
+
+async function aDayLater(organisationId: string): Promise<void> {
+  await test.pool.query(
+    `update tenants set user_ids_rewritten_from = user_ids_rewritten_from - interval '25 hours' where organisation_id = $1`,
+    [organisationId],
+  );
+}
+
+async function rewritten(organisationId: string) {
+  const text = 'select user_ids_rewritten, user_ids_rewritten_from from tenants where organisation_id = $1';
+  return (await serving.query(text, [organisationId])).rows[0];
 }
 
 it('rewrites the UUIDs among stored user ids, and nothing else', async () => {
@@ -137,10 +152,7 @@ it('user ids that a process of the release before stores afterwards are rewritte
   await spell(mixed(id), 'max');
   await run();
   expect(await stored()).toEqual([id, mixed(id)]);
-  await test.pool.query(
-    `update tenants set user_ids_rewritten_from = user_ids_rewritten_from - interval '25 hours' where organisation_id = $1`,
-    [organisationId],
-  );
+  await aDayLater(organisationId);
   await run();
   expect(await stored()).toEqual([id, id]);
   // Nothing is left to do, so a third time changes nothing.
@@ -160,7 +172,7 @@ it('an erasure finds every spelling that a process of the release before stored 
   expect(await erase(id)).toMatchObject({ people: 1 });
   await vi.waitFor(
     async () => {
-      await runJobs(serving, [rewriting, erasePeople(new Suppressions([erasureKey]))], new Round(10_000));
+      await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
       const { rows } = await test.pool.query('select user_id from interactions where organisation_id = $1', [
         organisationId,
       ]);
@@ -182,10 +194,28 @@ it('an erasure hides every spelling before user ids are rewritten', async () => 
   expect(await stored()).toEqual(['ANNA']);
 });
 
-it('new organisations need no rewriting', async () => {
-  const { organisationId } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
-  const { rows } = await serving.query('select user_ids_rewritten from tenants where organisation_id = $1', [
-    organisationId,
-  ]);
-  expect(rows).toEqual([{ user_ids_rewritten: true }]);
+it('user ids of an organisation that was created during the upgrade are rewritten too', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c07';
+  const { organisationId, stored, erase } = await organisationWith(
+    [id.toUpperCase(), mixed(id), 'Anna'],
+    true,
+  );
+  await erase(id);
+  await vi.waitFor(
+    async () => {
+      await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
+      const { rows } = await test.pool.query('select state from erasures where organisation_id = $1', [
+        organisationId,
+      ]);
+      expect(rows).toEqual([{ state: 'swept' }]);
+    },
+    { timeout: 30_000 },
+  );
+  expect(await stored()).toEqual([null, null, 'Anna']);
+  await aDayLater(organisationId);
+  await runJobs(serving, [rewriting], new Round(10_000));
+  expect(await rewritten(organisationId)).toEqual({
+    user_ids_rewritten: true,
+    user_ids_rewritten_from: null,
+  });
 });

@@ -1,5 +1,6 @@
 import { collectRecords } from '../../src/access/collect-records.ts';
 import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
+import { rewriting } from '../../src/erasure/sweep/rewrite-user-ids.ts';
 import type { JobKind } from '../../src/jobs/job.ts';
 import { Round } from '../../src/jobs/round.ts';
 import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
@@ -15,24 +16,33 @@ async function runAll(pool: Pool, kind: JobKind): Promise<void> {
   await runJobs(pool, [kind], new Round(10_000));
 }
 
-export function sweepErasures(pool: Pool, suppressions: Suppressions): Promise<void> {
-  return runAll(pool, erasePeople(suppressions));
+/** User ids are rewritten first, as for organisations that were created less than a day ago. */
+export async function sweepErasures(pool: Pool, suppressions: Suppressions): Promise<void> {
+  await runAll(pool, rewriting);
+  await runAll(pool, erasePeople(suppressions));
 }
 
 /** Takes one step of an organisation's sweep. Returns false if there is nothing to do at the moment. */
-export function sweepStep(pool: Pool, organisationId: string, suppressions: Suppressions): Promise<boolean> {
-  return takeStep(pool, erasePeople(suppressions), organisationId);
-}
-
-export function collectForAll(pool: Pool, suppressions: Suppressions): Promise<void> {
-  return runAll(pool, collectRecords(suppressions));
-}
-
-export function collectPart(
+export async function sweepStep(
   pool: Pool,
   organisationId: string,
   suppressions: Suppressions,
 ): Promise<boolean> {
+  while (await takeStep(pool, rewriting, organisationId));
+  return takeStep(pool, erasePeople(suppressions), organisationId);
+}
+
+export async function collectForAll(pool: Pool, suppressions: Suppressions): Promise<void> {
+  await runAll(pool, rewriting);
+  await runAll(pool, collectRecords(suppressions));
+}
+
+export async function collectPart(
+  pool: Pool,
+  organisationId: string,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  while (await takeStep(pool, rewriting, organisationId));
   return takeStep(pool, collectRecords(suppressions), organisationId);
 }
 
