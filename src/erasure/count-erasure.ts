@@ -1,9 +1,10 @@
 import { spanBelow } from '../interactions/interaction-partitions.ts';
 import { uuidLiteral } from '../interactions/interaction-rows.ts';
+import { firstInAnySpelling } from '../interactions/user-id-spellings.ts';
 import { limits } from '../limits.ts';
 import { type PersonalTable, personalTables } from '../people/personal-tables.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { isVisible, quote, shownValue } from '../records/tables.ts';
+import { inOneSpelling, isVisible, quote, shownValue } from '../records/tables.ts';
 import { isUuid } from '../registry/fields.ts';
 import { belongs, mentions } from '../registry/personal.ts';
 import { personalFields, type UploadType } from '../registry/upload-types.ts';
@@ -183,16 +184,21 @@ async function countTable(
 }
 
 const countInteractions: CountRows = async (counting, endMs) => {
+  const anySpellingFrom = await firstInAnySpelling(counting.pool, counting.organisationId);
   for (let below = lastUuid; ; ) {
     if (performance.now() > endMs) return false;
     const span = await spanBelow(counting.pool, below);
     if (!span) return true;
-    const range = { firstId: span.firstId, below };
-    const isWhole = span.isIndexed
-      ? await countIndexed(counting, range, endMs)
-      : await countScanned(counting, range, endMs);
+    // The index has each user id in the spelling in which it is stored.
+    const isAnySpelling = anySpellingFrom !== undefined && below > anySpellingFrom;
+    const firstId = isAnySpelling && anySpellingFrom > span.firstId ? anySpellingFrom : span.firstId;
+    const range = { firstId, below };
+    const isWhole =
+      span.isIndexed && !isAnySpelling
+        ? await countIndexed(counting, range, endMs)
+        : await countScanned(counting, range, isAnySpelling, endMs);
     if (!isWhole) return false;
-    below = span.firstId;
+    below = firstId;
   }
 };
 
@@ -205,17 +211,29 @@ function inRange({ firstId, below }: Range): string {
   return `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(firstId)} and t.interaction_id < ${uuidLiteral(below)}`;
 }
 
+const isOfUuids = (field: string) => field === 'student_id';
+
 const interactionFields = personalFields('interactions');
 const interactionColumns = interactionFields.identifying.map(columnOf).join(', ');
+const columnsInOneSpelling = interactionFields.identifying
+  .map((field) =>
+    isOfUuids(field) ? columnOf(field) : `${inOneSpelling(columnOf(field))} as ${quote(field)}`,
+  )
+  .join(', ');
 
-/** For days that have no index yet. */
-async function countScanned(counting: Counting, range: Range, endMs: number): Promise<boolean> {
+/** For days that have no index yet, and while user ids are being rewritten. */
+async function countScanned(
+  counting: Counting,
+  range: Range,
+  isAnySpelling: boolean,
+  endMs: number,
+): Promise<boolean> {
   const wanted = [...counting.ids];
   for (let { below } = range; ; ) {
     if (performance.now() > endMs) return false;
     const { rows } = await counting.pool.query<{ own: number; unlinked: number; after: string | null }>(
       `with s as materialized (
-         select t.interaction_id, ${interactionColumns} from interactions t
+         select t.interaction_id, ${isAnySpelling ? columnsInOneSpelling : interactionColumns} from interactions t
          where ${inRange({ ...range, below })} order by t.interaction_id desc limit ${limits.erasureRowsPerScan})
        select count(*) filter (where ${isOwn('interactions')})::integer as own,
          count(*) filter (where ${isUnlinked('interactions')})::integer as unlinked,
@@ -238,8 +256,6 @@ async function countIndexed(counting: Counting, range: Range, endMs: number): Pr
       if (!(await countByField(counting, range, field, slice, endMs))) return false;
   return true;
 }
-
-const isOfUuids = (field: string) => field === 'student_id';
 
 /**
  * A row is counted only by the first field with an erased id. If a statement reads too many rows, each half of the time

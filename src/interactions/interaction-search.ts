@@ -9,6 +9,7 @@ import { personalFields } from '../registry/upload-types.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
+import { firstInAnySpelling } from './user-id-spellings.ts';
 
 /** Indexed on past days, most selective first. The search uses the first field that occurs in the filter. */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
@@ -43,13 +44,16 @@ export async function listInteractions(
   const endMs = performance.now() + limits.interactionsListMs;
   const oldest = from === undefined ? firstUuid : firstIdFrom(from);
   let below = lower(to === undefined ? undefined : firstIdFrom(to), cursor) ?? lastUuid;
-  const isAnyCase = isUuid(filter.equal.user_id) && !(await areUserIdsRewritten(pool, organisationId));
+  const anyCaseFrom = isUuid(filter.equal.user_id)
+    ? await firstInAnySpelling(pool, organisationId)
+    : undefined;
   let found: StoredInteraction[] = [];
   let span: Span | undefined;
   while (below > oldest) {
     if (span === undefined || below <= span.firstId) span = await spanBelow(pool, below);
     if (span === undefined) break;
-    const end = span.firstId > oldest ? span.firstId : oldest;
+    const isAnyCase = anyCaseFrom !== undefined && below > anyCaseFrom;
+    const end = [span.firstId, oldest, ...(isAnyCase ? [anyCaseFrom] : [])].reduce(higher);
     const { isIndexed } = span;
     const look = { organisationId, filter, below, from: end, isIndexed, isAnyCase };
     // Read one extra row to find out whether there is a next page.
@@ -69,14 +73,8 @@ export async function listInteractions(
   return { rows: found, next: null };
 }
 
-/** Earlier releases stored UUIDs in `user_id` as they were sent. */
-async function areUserIdsRewritten(pool: Pick<Pool, 'query'>, organisationId: string): Promise<boolean> {
-  const { rows } = await pool.query({
-    name: 'are user ids rewritten',
-    text: 'select from tenants where organisation_id = $1 and user_ids_rewritten',
-    values: [organisationId],
-  });
-  return rows.length > 0;
+function higher(a: string, b: string): string {
+  return a > b ? a : b;
 }
 
 function lower(a: string | undefined, b: string | undefined): string | undefined {

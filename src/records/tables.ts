@@ -78,7 +78,7 @@ function userOf(customerId: string): string {
 const isUuidText = (id: string) => `${id} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'`;
 
 /** The spelling in which an id is erased. Earlier releases stored UUIDs in `user_id` as they were sent. */
-function inOneSpelling(id: string): string {
+export function inOneSpelling(id: string): string {
   return `case when ${isUuidText(id)} then lower(${id}) else ${id} end`;
 }
 

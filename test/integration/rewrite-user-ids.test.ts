@@ -9,8 +9,9 @@ import {
   rewriteUserIds,
   rewriting,
 } from '../../src/erasure/sweep/rewrite-user-ids.ts';
+import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import { Round } from '../../src/jobs/round.ts';
-import { runJobs } from '../../src/jobs/run-jobs.ts';
+import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
@@ -64,7 +65,11 @@ async function organisationWith(userIds: readonly string[], isNew = false) {
     return interactions.length;
   };
   const erase = (user_id: string) => call('POST', '/v1/erasures', { user_ids: [user_id] });
-  return { organisationId, stored, found, erase };
+  const countErased = async (user_id: string) => {
+    const counted = await call('POST', '/v1/erasures?dry_run=true', { user_ids: [user_id] });
+    return { interactions: counted.rows.interactions, complete: counted.complete };
+  };
+  return { organisationId, stored, found, erase, countErased };
 }
 
 async function rewriteAll(organisationId: string) {
@@ -214,6 +219,44 @@ it('user ids of an organisation that was created during the upgrade are rewritte
   expect(await stored()).toEqual([null, null, 'Anna']);
   await aDayLater(organisationId);
   await runJobs(serving, [rewriting], new Round(10_000));
+  expect(await rewritten(organisationId)).toEqual({
+    user_ids_rewritten: true,
+    user_ids_rewritten_from: null,
+  });
+});
+
+it('a search and a dry run find every spelling until user ids are rewritten for the last time', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c08';
+  const spelled = [id, id.toUpperCase(), mixed(id)];
+  const { organisationId, stored, found, countErased } = await organisationWith([...spelled, 'Anna']);
+  await indexPartitions(serving);
+  const expectAll = async () => {
+    for (const spelling of spelled) expect(await found(spelling)).toBe(3);
+    expect(await countErased(id)).toEqual({ interactions: 3, complete: true });
+  };
+  await expectAll();
+  await runJobs(serving, [rewriting], new Round(10_000));
+  // A process of the release before stores two of them in the next day, the first on a day that has an index by now.
+  for (const [spelling, hours] of [
+    [id, 36],
+    [id.toUpperCase(), 25],
+    [mixed(id), 0],
+  ])
+    await test.pool.query(
+      `update interactions set user_id = $3,
+         interaction_id = overlay(interaction_id::text placing left(uuid_floor(now() - make_interval(hours => $4))::text, 13) from 1)::uuid
+       where organisation_id = $1 and interaction_id = (
+         select max(interaction_id::text)::uuid from interactions where organisation_id = $1 and user_id = $2)`,
+      [organisationId, id, spelling, hours],
+    );
+  await test.pool.query(
+    `update tenants set user_ids_rewritten_from = now() - interval '30 hours' where organisation_id = $1`,
+    [organisationId],
+  );
+  await expectAll();
+  while (await takeStep(serving, rewriting, organisationId)) await expectAll();
+  await expectAll();
+  expect((await stored()).toSorted()).toEqual(['Anna', id, id, id]);
   expect(await rewritten(organisationId)).toEqual({
     user_ids_rewritten: true,
     user_ids_rewritten_from: null,

@@ -1,10 +1,11 @@
 import { spanBelow } from '../../interactions/interaction-partitions.ts';
 import { uuidLiteral } from '../../interactions/interaction-rows.ts';
+import { firstToRewrite } from '../../interactions/user-id-spellings.ts';
 import { type JobKind, jobKind } from '../../jobs/job.ts';
 import { limits } from '../../limits.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless, queryRow, queryRows } from '../../postgres/transactions.ts';
-import { firstUuid, lastUuid, uuidFloor } from '../../registry/uuid-v7.ts';
+import { firstUuid, lastUuid } from '../../registry/uuid-v7.ts';
 import { rowsDone } from './sweep-rows.ts';
 
 export interface Rewritten {
@@ -52,7 +53,7 @@ export async function rewriteUserIds(
   return { changed: { count: ids.length, ids }, next };
 }
 
-/** For good, or until more may have been stored. From now on, searches use the index. */
+/** For good, or until more may have been stored. */
 export async function noteUserIdsRewritten(
   client: Client,
   organisationId: string,
@@ -77,18 +78,16 @@ interface RewritingPlace {
 
 /** Covers all interactions, or if that has been done, those that have arrived since it was last begun. */
 async function begin(client: Client, organisationId: string): Promise<RewritingPlace> {
-  const { from_ms, is_last } = await queryRow<{ from_ms: number | null; is_last: boolean | null }>(client, {
+  const { first, is_last } = await queryRow<{ first: string | null; is_last: boolean | null }>(client, {
     text: `
-      select case when user_ids_rewritten then extract(epoch from user_ids_rewritten_from) * 1000 end::float8 as from_ms,
+      select case when user_ids_rewritten then ${firstToRewrite} end as first,
         user_ids_rewritten and user_ids_rewritten_from < now() - ${mixedFor} as is_last
       from tenants where organisation_id = $1`,
     values: [organisationId],
   });
   const text = 'update tenants set user_ids_rewritten_from = $2 where organisation_id = $1';
   await queryRows(client, { text, values: [organisationId, new Date()] }, 1);
-  // Another process's clock may be behind.
-  const from = from_ms === null ? firstUuid : uuidFloor(from_ms - 3_600_000);
-  return { below: null, from, isLast: is_last === true };
+  return { below: null, from: first ?? firstUuid, isLast: is_last === true };
 }
 
 /** Older processes may store more, so the newest interactions are rewritten before each sweep and a day later. */

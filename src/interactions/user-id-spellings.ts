@@ -1,0 +1,24 @@
+import type { Pool } from '../postgres/pool.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
+
+// Earlier releases stored UUIDs in `user_id` as they were sent. The job `rewriting` gives them one spelling.
+
+/** The first interaction that the next rewriting looks at. Another process's clock may be behind. */
+export const firstToRewrite = `uuid_floor(user_ids_rewritten_from - interval '1 hour')`;
+
+/** From this interaction on, a UUID in `user_id` may have another spelling. Undefined if none has. */
+export async function firstInAnySpelling(
+  db: Pick<Pool, 'query'>,
+  organisationId: string,
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ first: string | null }>({
+    name: 'first user id in any spelling',
+    text: `
+      select case when user_ids_rewritten then least(${firstToRewrite}, (j.position ->> 'from')::uuid)
+        else '${firstUuid}' end as first
+      from tenants t left join jobs j on j.organisation_id = t.organisation_id and j.kind = 'rewriting'
+      where t.organisation_id = $1`,
+    values: [organisationId],
+  });
+  return rows[0]?.first ?? undefined;
+}
