@@ -2,6 +2,7 @@
 
 import { type OrganisationQuota, type QuotaUsage, quotaOf } from '../admission/quota.ts';
 import type { Done } from '../bookkeeping/store.ts';
+import { rewrittenBefore } from '../interactions/user-id-spellings.ts';
 import { type JobKind, jobKind, type Next, type Place } from '../jobs/job.ts';
 import { nextRows } from '../people/find-rows.ts';
 import { wantedAmong } from '../people/people.ts';
@@ -112,6 +113,8 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
     [organisationId],
   );
   if (running.length > 0) return { next: { step: 'expand' } };
+  const before = await rewrittenBefore(client, organisationId);
+  if (before === undefined) return { next: 'ended' };
   if ((await countKept(client, organisationId)).records >= accessLimits.recordsKeptMax)
     return { next: 'ended' };
   if (await isQuotaUsedUp(client, organisationId)) return { next: 'ended' };
@@ -120,10 +123,10 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
      where organisation_id = $1 and state = 'requested' and access_request_id in (
        select access_request_id from (
          select access_request_id, row_number() over first_ones as at, sum(people) over first_ones as ids
-         from access_requests where organisation_id = $1 and state = 'requested'
+         from access_requests where organisation_id = $1 and state = 'requested' and access_request_id < $3
          window first_ones as (order by access_request_id)) as waiting
        where at = 1 or (at <= ${accessLimits.requestsTogetherMax} and ids <= ${accessLimits.idsTogetherMax}))`,
-    [organisationId, new Date()],
+    [organisationId, new Date(), before],
   );
   return { next: rowCount === 0 ? 'ended' : { step: 'expand' } };
 }

@@ -1,10 +1,24 @@
 import type { Pool } from '../postgres/pool.ts';
-import { firstUuid } from '../registry/uuid-v7.ts';
+import { firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 
 // Earlier releases stored UUIDs in `user_id` as they were sent. The job `rewriting` gives them one spelling.
 
 /** The first interaction that the next rewriting looks at. Another process's clock may be behind. */
 export const firstToRewrite = `uuid_floor(user_ids_rewritten_from - interval '1 hour')`;
+
+/** Erasures and access requests compare ids exactly, so only those with a lower id may begin. Undefined if none may. */
+export async function rewrittenBefore(
+  db: Pick<Pool, 'query'>,
+  organisationId: string,
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ before: string }>(
+    `select case when user_ids_rewritten_from is null then '${lastUuid}' else uuid_floor(user_ids_rewritten_from) end as before
+     from tenants where organisation_id = $1 and user_ids_rewritten
+       and not exists (select from jobs j where j.organisation_id = $1 and j.kind = 'rewriting')`,
+    [organisationId],
+  );
+  return rows[0]?.before;
+}
 
 /** From this interaction on, a UUID in `user_id` may have another spelling. Undefined if none has. */
 export async function firstInAnySpelling(

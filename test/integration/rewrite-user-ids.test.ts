@@ -1,6 +1,7 @@
 // @module-tag postgres-15
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { collectRecords } from '../../src/access/collect-records.ts';
 import { readConfig } from '../../src/config.ts';
 import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
 import {
@@ -69,7 +70,14 @@ async function organisationWith(userIds: readonly string[], isNew = false) {
     const counted = await call('POST', '/v1/erasures?dry_run=true', { user_ids: [user_id] });
     return { interactions: counted.rows.interactions, complete: counted.complete };
   };
-  return { organisationId, stored, found, erase, countErased };
+  const access = async (user_id: string): Promise<() => Promise<unknown>> => {
+    const { access_request_id } = await call('POST', '/v1/access-requests', { user_ids: [user_id] });
+    return async () => {
+      const { state, records } = await call('GET', `/v1/access-requests/${access_request_id}`);
+      return { state, interactions: records.interactions };
+    };
+  };
+  return { organisationId, stored, found, erase, countErased, access };
 }
 
 async function rewriteAll(organisationId: string) {
@@ -261,4 +269,28 @@ it('a search and a dry run find every spelling until user ids are rewritten for 
     user_ids_rewritten: true,
     user_ids_rewritten_from: null,
   });
+});
+
+it('an access request waits until every spelling that was stored until then is rewritten', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c09';
+  const { organisationId, access } = await organisationWith([id.toUpperCase(), mixed(id), 'Anna']);
+  const collecting = collectRecords(suppressions);
+  const first = await access(id);
+  await runJobs(serving, [collecting], new Round(10_000));
+  expect(await first()).toMatchObject({ state: 'pending' });
+  const expectCollected = (request: () => Promise<unknown>) =>
+    vi.waitFor(
+      async () => {
+        await runJobs(serving, [rewriting, collecting], new Round(10_000));
+        expect(await request()).toEqual({ state: 'done', interactions: 2 });
+      },
+      { timeout: 30_000 },
+    );
+  await runJobs(serving, [rewriting], new Round(10_000));
+  await expectCollected(first);
+  await test.pool.query(
+    'update interactions set user_id = upper(user_id) where organisation_id = $1 and user_id = $2',
+    [organisationId, id],
+  );
+  await expectCollected(await access(id));
 });

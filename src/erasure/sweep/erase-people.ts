@@ -1,5 +1,6 @@
 // erasure/sweep/: removes erased people's remaining data from every table, step by step.
 
+import { rewrittenBefore } from '../../interactions/user-id-spellings.ts';
 import type { JobKind } from '../../jobs/job.ts';
 import { jobKind, type Next, type Place } from '../../jobs/job.ts';
 import { type Fence, passFence } from '../../jobs/pass-fence.ts';
@@ -9,7 +10,6 @@ import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { tableWith } from '../../people/personal-tables.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
-import { lastUuid } from '../../registry/uuid-v7.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
@@ -54,19 +54,12 @@ async function findErasures(pool: Pool): Promise<string[]> {
 }
 
 async function start(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
-  // Ids are compared in one spelling. `rewriting` is a job of its own, and an erasure is swept after it was done.
-  const { rows: tenants } = await client.query<{ before: string }>(
-    `select case when user_ids_rewritten_from is null then '${lastUuid}' else uuid_floor(user_ids_rewritten_from) end as before
-     from tenants where organisation_id = $1 and user_ids_rewritten
-       and not exists (select from jobs j where j.organisation_id = $1 and j.kind = 'rewriting')`,
-    [organisationId],
-  );
-  const [rewritten] = tenants;
-  if (!rewritten) return { next: 'ended' };
+  const before = await rewrittenBefore(client, organisationId);
+  if (before === undefined) return { next: 'ended' };
   const { rows } = await client.query<{ step: string }>(
     `update erasures set state = 'sweeping', started_at = coalesce(started_at, $2)
      where organisation_id = $1 and ${isUnswept} and (state = 'sweeping' or erasure_id < $3) returning step`,
-    [organisationId, new Date(), rewritten.before],
+    [organisationId, new Date(), before],
   );
   if (rows.length === 0) return { next: 'ended' };
   return { next: { step: rows.some(isRestored) ? 'identify' : 'fence' } };

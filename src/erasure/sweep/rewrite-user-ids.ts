@@ -90,7 +90,7 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
   return { below: null, from: first ?? firstUuid, isLast: is_last === true };
 }
 
-/** Older processes may store more, so the newest interactions are rewritten before each sweep and a day later. */
+/** Older processes may store more, so the newest interactions are rewritten before each sweep and collection, and a day later. */
 export const rewriting: JobKind = jobKind<'rewrite'>({
   name: 'rewriting',
   first: 'rewrite',
@@ -98,9 +98,11 @@ export const rewriting: JobKind = jobKind<'rewrite'>({
     const { rows } = await pool.query<{ organisation_id: string }>(
       `select t.organisation_id from tenants t
        where not t.user_ids_rewritten or t.user_ids_rewritten_from < now() - ${mixedFor}
-         or t.user_ids_rewritten_from is not null and exists (
+         or t.user_ids_rewritten_from is not null and (exists (
          select from erasures e where e.organisation_id = t.organisation_id and e.state = 'requested'
-           and e.erasure_id >= uuid_floor(t.user_ids_rewritten_from)) limit 1000`,
+           and e.erasure_id >= uuid_floor(t.user_ids_rewritten_from)) or exists (
+         select from access_requests a where a.organisation_id = t.organisation_id and a.state = 'requested'
+           and a.access_request_id >= uuid_floor(t.user_ids_rewritten_from))) limit 1000`,
     );
     return rows.map(({ organisation_id }) => organisation_id);
   },
