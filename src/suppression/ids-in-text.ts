@@ -74,7 +74,7 @@ function idOf(json: string): string {
   }
 }
 
-function inOneSpelling(id: string): string {
+export function inOneSpelling(id: string): string {
   return readUuid(id) ?? id;
 }
 

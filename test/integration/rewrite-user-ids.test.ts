@@ -294,3 +294,31 @@ it('an access request waits until every spelling that was stored until then is r
   );
   await expectCollected(await access(id));
 });
+
+it('after a restore, keys work again and people are hidden before user ids are rewritten', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c10';
+  const { organisationId, stored, erase } = await organisationWith([id.toUpperCase(), mixed(id), 'Anna']);
+  await erase(id);
+  const erasures = async () =>
+    (await test.pool.query('select state, step from erasures where organisation_id = $1', [organisationId]))
+      .rows;
+  // As after-restore repeats an erasure.
+  await test.pool.query('delete from erasure_ids where organisation_id = $1', [organisationId]);
+  await test.pool.query(`update erasures set step = 'identify customers' where organisation_id = $1`, [
+    organisationId,
+  ]);
+  await test.pool.query(`insert into restores (target, looks_for_people) values ('a test', true)`);
+  const sweep = erasePeople(suppressions);
+  await runJobs(serving, [sweep], new Round(10_000));
+  expect((await test.pool.query('select from restores where looks_for_people')).rowCount).toBe(0);
+  expect(await stored()).toEqual(['Anna']);
+  expect(await erasures()).toEqual([{ state: 'requested', step: 'fence' }]);
+  await vi.waitFor(
+    async () => {
+      await runJobs(serving, [rewriting, sweep], new Round(10_000));
+      expect(await erasures()).toMatchObject([{ state: 'swept' }]);
+    },
+    { timeout: 30_000 },
+  );
+  expect(await stored()).toEqual([null, null, 'Anna']);
+});

@@ -12,13 +12,9 @@ import {
 import { type Pool, withClient } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
+import { inOneSpelling } from '../../suppression/ids-in-text.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import type { SweepStep } from './sweep-step.ts';
-
-/** The erasure was repeated after a restore, so that only the hashes of its people's ids are known. */
-export function isRestored({ step }: { readonly step: string }): boolean {
-  return step.startsWith('identify');
-}
 
 type Source = (db: Searched, organisationId: string, after: string | null) => Promise<Ids>;
 
@@ -42,7 +38,8 @@ const sources: readonly Source[] = [
 
 /**
  * Finds people whose data came back with a restored backup. Only the hashes of their ids are known, so all stored ids
- * are compared with them. Ids that match are hidden as if their erasure had just been requested.
+ * are compared with them, in one spelling, because user ids may not be rewritten yet. Ids that match are hidden as if
+ * their erasure had just been requested.
  */
 export async function identifyPeople(
   pool: Pool,
@@ -51,7 +48,8 @@ export async function identifyPeople(
 ): Promise<Next<SweepStep>> {
   const { organisationId } = place;
   const at = (place.position ?? { source: 0, after: null }) as { source: number; after: string | null };
-  const { ids, next } = await (sources[at.source] as Source)(pool, organisationId, at.after);
+  const { ids: stored, next } = await (sources[at.source] as Source)(pool, organisationId, at.after);
+  const ids = new Set(stored.map(inOneSpelling));
   const erased = await withClient(pool, (client) => suppressions.erasuresOf(client, organisationId, ids));
   const found = [...erased].flatMap(([id, erasures]) => erasures.map((erasureId) => ({ id, erasureId })));
   if (found.length > 0)
@@ -69,14 +67,15 @@ export async function identifyPeople(
   if (at.source === 0) await noteHidden(pool, place);
   if (at.source + 1 < sources.length)
     return { step: 'identify', position: { source: at.source + 1, after: null } };
+  // They are swept like others, so not before all spellings of their ids that were stored until now are rewritten.
   await inTransaction(pool, async (client) => {
     await place.lock(client);
     await client.query(
-      `update erasures set step = 'fence' where organisation_id = $1 and state = 'sweeping' and step like 'identify%'`,
+      `update erasures set state = 'requested', step = 'fence' where organisation_id = $1 and state = 'sweeping' and step like 'identify%'`,
       [organisationId],
     );
   });
-  return { step: 'fence' };
+  return { step: 'start' };
 }
 
 /** An erasure that a second restore has added meanwhile is not in this sweep, so its customers are not hidden yet. */
