@@ -191,6 +191,44 @@ it('a sweep waits for transactions that may have missed its other ids, also if i
   await sweep(organisationId);
 });
 
+it('a customer who gets another user before the sweep suppresses it takes that user along', async () => {
+  const { organisationId, upload, post } = await newOrganisation();
+  const user_id = randomUUID();
+  const [one, twin] = [newCustomer(user_id), newCustomer(user_id)];
+  await upload('customers', one, twin);
+  const newUser = randomUUID();
+  const visit = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop.shop_id, event_timestamp: 1 };
+  await post('/user-interactions', { ...visit, user_id: newUser });
+  await erase(organisationId, one.customer_id);
+  const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
+  await late.connect();
+  try {
+    await vi.waitFor(
+      async () => {
+        while ((await stateOf(organisationId)).step !== 'expand')
+          expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
+      },
+      { timeout: 30_000 },
+    );
+    // The upload has compared its records with the suppressions, which do not contain the twin yet.
+    await late.query('begin');
+    await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
+    await sweepNow(organisationId);
+    expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'fence' });
+    await late.query('update customers set user_id = $3 where organisation_id = $1 and customer_id = $2', [
+      organisationId,
+      twin.customer_id,
+      newUser,
+    ]);
+    await late.query('commit');
+  } finally {
+    await late.end();
+  }
+  await sweep(organisationId);
+  const { changes, ...others } = await tablesWith(test.pool, [newUser, user_id, twin.customer_id]);
+  expect(others).toEqual({});
+});
+
 it('customers with the same user are one person, also if one was stored during the request', async () => {
   const { organisationId, upload } = await newOrganisation();
   const user_id = randomUUID();

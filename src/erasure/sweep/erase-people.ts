@@ -73,28 +73,26 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
 
 /** Transactions that were running at the suppression may have checked records against the previous version. */
 async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
-  const at = (position ?? { isExpanded: false }) as Fence<{ readonly isExpanded: boolean }>;
+  const at = (position ?? {}) as Fence<object>;
   if (!at.awaited) await waitForVersions(pool);
   const next = await passFence(pool, at);
-  return next === 'passed' ? { step: at.isExpanded ? 'report' : 'expand' } : next;
+  return next === 'passed' ? { step: 'expand' } : next;
 }
 
 interface Expansion {
   readonly after: string | null;
   /** Added ids are suppressed from then on and take a fence of their own. */
   readonly adds: boolean;
-  /** With ids of users, more customers can belong to these people. */
-  readonly addsUsers: boolean;
 }
 
 /**
  * Adds the other ids of these people: both ids of each customer with a named id, and other customers with the same
- * user, who are the same person stored twice. The request added the users of named customers, so one pass finds
- * everything, unless a customer was stored meanwhile. Then its user is new, and another pass follows the fence.
+ * user, who are the same person stored twice. Until the fence, an upload that began earlier may give an added customer
+ * another user, and an added user may have more customers, so after each fence, another pass looks for more ids.
  */
 async function expand(pool: Pool, place: Place, suppressions: Suppressions): Promise<Next<SweepStep>> {
   const { organisationId } = place;
-  const at = (place.position ?? { after: null, adds: false, addsUsers: false }) as Expansion;
+  const at = (place.position ?? { after: null, adds: false }) as Expansion;
   const search: Search = { organisationId, for: 'erasures' };
   const { found, next } = await nextRows(pool, search, tableWith('customers'), at.after);
   const people = found.map((row) => Object.values(row.people).filter((id) => id !== null));
@@ -107,12 +105,9 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
       ),
     );
   });
-  const users = new Set(found.map((row) => row.people.user_id));
   const adds = at.adds || added.length > 0;
-  const addsUsers = at.addsUsers || added.some(({ id }) => users.has(id));
   // What follows is saved before ids are added. If this step is interrupted afterwards, it no longer finds them new.
-  if (adds !== at.adds || addsUsers !== at.addsUsers)
-    return { step: 'expand', position: { after: at.after, adds, addsUsers } };
+  if (adds !== at.adds) return { step: 'expand', position: { after: at.after, adds } };
   if (added.length > 0) {
     const hashed = await hashSlowly(await suppressions.hasherFor(pool, organisationId), added);
     await inTransaction(pool, async (client) => {
@@ -120,8 +115,8 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
       await addIds(client, organisationId, await nextVersion(client, organisationId), hashed);
     });
   }
-  if (next !== null) return { step: 'expand', position: { after: next, adds, addsUsers } };
-  return adds ? { step: 'fence', position: { isExpanded: !addsUsers } } : { step: 'report' };
+  if (next !== null) return { step: 'expand', position: { after: next, adds } };
+  return { step: adds ? 'fence' : 'report' };
 }
 
 /** Tables that a sweep changes but does not count. */
