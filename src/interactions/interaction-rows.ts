@@ -105,17 +105,29 @@ export const selected = [
   ...fields.map((field) => `${shownValue('interactions', field)} as ${field}`),
 ].join(', ');
 
+/** Returns null if the interaction is hidden, because its person is being erased. */
+export async function findOrHidden(
+  client: Client | Pool,
+  organisationId: string,
+  interactionId: string,
+): Promise<StoredInteraction | null | undefined> {
+  const { rows } = await client.query<{ readonly is_visible: boolean }>(
+    `select ${selected}, ${isVisible('interactions')} as is_visible from interactions t
+     where organisation_id = $1 and interaction_id = ${uuidLiteral(interactionId)}`,
+    [organisationId],
+  );
+  const [found] = rows;
+  if (!found) return undefined;
+  const { is_visible, ...stored } = found;
+  return is_visible ? (stored as StoredInteraction) : null;
+}
+
 export async function findInteraction(
   client: Client | Pool,
   organisationId: string,
   interactionId: string,
 ): Promise<StoredInteraction | undefined> {
-  const { rows } = await client.query<StoredInteraction>(
-    `select ${selected} from interactions t
-     where organisation_id = $1 and interaction_id = ${uuidLiteral(interactionId)} and ${isVisible('interactions')}`,
-    [organisationId],
-  );
-  return rows[0];
+  return (await findOrHidden(client, organisationId, interactionId)) ?? undefined;
 }
 
 /** In no particular order. */

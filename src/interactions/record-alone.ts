@@ -3,6 +3,7 @@ import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { beginAgainUnless } from '../postgres/transactions.ts';
 import { erasedPerson, peopleOf } from '../registry/personal.ts';
 import { referenceNotFound } from '../registry/resources.ts';
 import { personalFields } from '../registry/upload-types.ts';
@@ -11,12 +12,13 @@ import { keepMissing, type NewRejections } from '../rejections/keep-rejections.t
 import { KindList } from '../rejections/kind-list.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
 import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
+import { openIdsAmong } from '../suppression/hidden-ids.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { claimIdempotencyKey, findHolder, replaceClaim } from './idempotency-keys.ts';
 import { doneOf, isKeyed } from './interaction-inserts.ts';
 import {
   arraysOf,
-  findInteraction,
+  findOrHidden,
   insertEncoded,
   type KeyedInteraction,
   type NewInteraction,
@@ -67,18 +69,28 @@ export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Pr
 /** `isTheirs` is true if the interaction belongs to one of these people. */
 async function erasedIn(
   client: Client,
-  { organisationId, studentId, row }: NewInteraction,
+  added: NewInteraction,
   { references: { suppressions } }: Alone,
 ): Promise<{ readonly erased: FieldProblem[]; readonly isTheirs: boolean }> {
-  const check = await suppressions.checkNow(client, organisationId);
-  const ids: Readonly<Record<string, string | null>> = { user_id: userOf(row), student_id: studentId };
+  const check = await suppressions.checkNow(client, added.organisationId);
+  const ids = idsIn(added);
   const ofErased = await check.erasedAmong(Object.values(ids).filter((id) => id !== null));
   return {
-    erased: Object.entries(ids).flatMap(([field, id]) =>
-      id !== null && ofErased.has(id) ? { field, ...erasedPerson } : [],
-    ),
+    erased: problemsOf(ids, ofErased),
     isTheirs: peopleOf(personalFields('interactions'), (field) => ids[field]).some((id) => ofErased.has(id)),
   };
+}
+
+type Ids = Readonly<Record<string, string | null>>;
+
+function idsIn({ studentId, row }: NewInteraction): Ids {
+  return { user_id: userOf(row), student_id: studentId };
+}
+
+function problemsOf(ids: Ids, ofErased: ReadonlySet<string>): FieldProblem[] {
+  return Object.entries(ids).flatMap(([field, id]) =>
+    id !== null && ofErased.has(id) ? { field, ...erasedPerson } : [],
+  );
 }
 
 /** A browser's key is claimed as usual. Otherwise a visitor could find out who was erased by reusing the key. */
@@ -106,13 +118,24 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   const holder = await claimOrFind(client, sent, alone);
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
-  const first = await findInteraction(client, organisationId, interactionId);
+  const first = await findOrHidden(client, organisationId, interactionId);
   // Refusing only after the first body was stored would let a visitor find out which references exist.
-  if (!sameBody && (first || alone.isFromBrowser)) throw new RequestError('idempotency_key_reused');
+  if (!sameBody && (first !== undefined || alone.isFromBrowser))
+    throw new RequestError('idempotency_key_reused');
+  if (first === null) return refuseHidden(client, sent);
   if (first) return { result: { stored: first, isRepeated: true }, done: [] };
   if (!sameBody) await replaceClaim(client, sent, holder);
   const removed = await removeRejection(client, organisationId, interactionId);
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);
+}
+
+/** The sweep has not found all ids of the person yet, so these are not suppressed. */
+async function refuseHidden(client: Client, sent: KeyedInteraction): Promise<Work<Tried>> {
+  const ids = idsIn(sent);
+  const asked = Object.values(ids).filter((id) => id !== null);
+  const refused = problemsOf(ids, await openIdsAmong(client, sent.organisationId, asked));
+  beginAgainUnless(refused.length > 0, 'a hidden interaction was erased meanwhile');
+  return { result: { refused }, done: [] };
 }
 
 /** `rejected` contains the changes in the number of rejections so far. */

@@ -142,6 +142,39 @@ for (const [where, keyOf] of Object.entries(people)) {
   });
 }
 
+it('a retry of an interaction that an erasure hides is answered before, while and after the person is erased', async () => {
+  const one = await newOrganisation();
+  const user_id = randomUUID();
+  const [named, twin] = [randomUUID(), randomUUID()];
+  const customers = [named, twin].map((customer_id) => ({ customer_id, user_id, region: 'GB' }));
+  await one.call('POST', '/v1/data/customers', { records: customers });
+  const theirs = { ...one.visit, student_id: twin };
+  const key = 'of the twin';
+  const send = (payload: object) => one.call('POST', '/user-interactions', payload, key);
+  const batch = () =>
+    one.call('POST', '/user-interactions/batch', { records: [theirs] }, 'a batch of the twin');
+  const visit = (payload: object) => one.visitor('/user-interactions', payload, "a visitor's key");
+  expect((await send(theirs)).statusCode).toBe(201);
+  expect((await batch()).statusCode).toBe(200);
+  expect((await visit(theirs)).statusCode).toBe(202);
+  await one.erase({ customer_ids: [named] });
+  // Until the sweep has found the twin, their interactions are hidden, but their id is not suppressed.
+  const retry = async () => {
+    const { statusCode, body } = await send(theirs);
+    expect([statusCode, body]).toEqual([
+      400,
+      expect.stringContaining('"field":"student_id","code":"erased"'),
+    ]);
+    expect((await batch()).statusCode).toBe(200);
+    expect((await visit(theirs)).statusCode).toBe(202);
+  };
+  await retry();
+  expect((await send(one.visit)).json()).toMatchObject({ code: 'idempotency_key_reused' });
+  expect((await visit(one.visit)).json()).toMatchObject({ code: 'idempotency_key_reused' });
+  await one.sweep();
+  await retry();
+});
+
 it('receipts never show the id, and are found by the key that was sent', async () => {
   const one = await newOrganisation();
   const id = randomUUID();
