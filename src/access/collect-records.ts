@@ -55,8 +55,8 @@ export function collectRecords(suppressions: Suppressions): JobKind {
     // suppressed.
     async hiddenAmong(people) {
       const asked = [...new Set(people)];
-      const suppressed = await suppressions.erasuresOf(client, organisationId, asked);
-      return new Set([...suppressed.keys(), ...(await openIdsAmong(client, organisationId, asked))]);
+      const suppressed = await suppressions.erasedAmong(client, organisationId, asked);
+      return new Set([...suppressed, ...(await openIdsAmong(client, organisationId, asked))]);
     },
   });
   const collecting = (

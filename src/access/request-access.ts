@@ -120,7 +120,7 @@ async function withoutErased(
   ids: ReadonlySet<string>,
   suppressions: Suppressions,
 ): Promise<string[]> {
-  const erased = await suppressions.erasuresOf(client, organisationId, ids);
+  const erased = await suppressions.erasedAmong(client, organisationId, ids);
   return [...ids].filter((id) => !erased.has(id));
 }
 

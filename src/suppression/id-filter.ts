@@ -21,7 +21,9 @@ export class IdFilter {
     this.#parts.push({ bits: new Uint32Array(words), room: Math.floor((words * 32) / bitsPerHash) });
   }
 
+  /** A hash that was added before takes no space, because the same people can be erased any number of times. */
   add(low: number, high: number): void {
+    if (this.has({ low, high })) return;
     let part = this.#parts.at(-1);
     if (!part || part.room === 0) {
       this.reserve(part ? (2 * part.bits.length * 32) / bitsPerHash : 0);
@@ -34,7 +36,7 @@ export class IdFilter {
       bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
   }
 
-  has({ low, high }: HalfSipHash): boolean {
+  has({ low, high }: Pick<HalfSipHash, 'low' | 'high'>): boolean {
     for (const { bits } of this.#parts) if (isIn(bits, low, high)) return true;
     return false;
   }

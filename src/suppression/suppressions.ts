@@ -92,13 +92,13 @@ export class Suppressions {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
 
-  async erasuresOf(
+  async erasedAmong(
     client: Client,
     organisationId: string,
     ids: Iterable<string>,
-  ): Promise<ReadonlyMap<string, readonly string[]>> {
+  ): Promise<ReadonlySet<string>> {
     const check = await this.checkNow(client, organisationId);
-    return check.erasuresOf(ids);
+    return check.erasedAmong(ids);
   }
 
   /** Uses the cached version and needs no query. */
@@ -140,7 +140,7 @@ export class Suppressions {
     if (!before) {
       const { count } = await queryRow<{ count: number }>(client, {
         name: 'count suppressions',
-        text: 'select count(*)::integer as count from suppressions where organisation_id = $1',
+        text: 'select count(distinct hash)::integer as count from suppressions where organisation_id = $1',
         values: [organisationId],
       });
       for (const { filter } of filters) filter.reserve(count);
@@ -200,31 +200,34 @@ export class IdCheck {
   }
 
   async erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>> {
-    return new Set((await this.erasuresOf(ids)).keys());
+    const byHash = await this.hashesOf(ids);
+    if (byHash.size === 0) return new Set();
+    const { rows } = await this.#client.query<{ hash: Buffer }>({
+      name: 'look up suppressions',
+      // The filters still contain hashes that were lifted. Each erasure of a person adds a suppression, and one is enough.
+      text: `
+        select s.hash from unnest($2::bytea[]) as h(hash)
+        cross join lateral (
+          select hash from suppressions
+          where organisation_id = $1 and hash = h.hash and lifted_at is null limit 1) as s`,
+      values: [this.#organisationId, [...byHash.keys()].map(asBytea)],
+    });
+    return new Set(rows.flatMap(({ hash }) => byHash.get(hash.toString('hex')) ?? []));
   }
 
-  async erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>> {
+  /** The ids that may be erased, by their hashes in hexadecimal. The same id can be written in several ways. */
+  async hashesOf(ids: Iterable<string>): Promise<ReadonlyMap<string, readonly string[]>> {
     const asked = [...ids].filter((id) => this.mayBeErased(id));
-    if (asked.length === 0) return new Map();
-    // The same id can be written in several ways.
     const hashed = await inSlices(asked, (id) =>
       this.#filters.map(({ hasher }) => ({ id, hash: hasher.hashOf(id).toString('hex') })),
     );
     const byHash = Map.groupBy(hashed.flat(), ({ hash }) => hash);
-    const { rows } = await this.#client.query<{ hash: Buffer; erasure_id: string }>({
-      name: 'look up suppressions',
-      // The filters still contain hashes that were lifted.
-      text: `
-        select hash, erasure_id from suppressions
-        where organisation_id = $1 and hash = any ($2::bytea[]) and lifted_at is null`,
-      values: [this.#organisationId, [...byHash.keys()].map((hex) => `\\x${hex}`)],
-    });
-    const found = rows.flatMap(({ hash, erasure_id }) =>
-      (byHash.get(hash.toString('hex')) ?? []).map(({ id }) => ({ id, erasure_id })),
-    );
-    const byId = Map.groupBy(found, ({ id }) => id);
-    return new Map([...byId].map(([id, of]) => [id, of.map(({ erasure_id }) => erasure_id)]));
+    return new Map([...byHash].map(([hash, of]) => [hash, of.map(({ id }) => id)]));
   }
+}
+
+export function asBytea(hex: string): string {
+  return `\\x${hex}`;
 }
 
 function keyMissing(fingerprints: readonly string[]): RequestError {

@@ -367,3 +367,11 @@ it.each([
   expect(added.every(has)).toBe(true);
   expect(many(100_000, () => randomUUID()).filter(has).length).toBeLessThan(wrongMax);
 });
+
+it('a filter does not grow if the same people are erased again', () => {
+  const filter = new IdFilter();
+  filter.add(1, 2);
+  const { bytes } = filter;
+  for (let times = 0; times < 100_000; times++) filter.add(1, 2);
+  expect(filter.bytes).toBe(bytes);
+});

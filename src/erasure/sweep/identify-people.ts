@@ -9,11 +9,12 @@ import {
   readKeys,
   readRejectionTexts,
 } from '../../people/read-texts.ts';
-import { type Pool, withClient } from '../../postgres/pool.ts';
+import { type Client, type Pool, withClient } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import { inOneSpelling } from '../../suppression/ids-in-text.ts';
-import type { Suppressions } from '../../suppression/suppressions.ts';
+import { asBytea, type Suppressions } from '../../suppression/suppressions.ts';
+import type { IdOfErasure } from '../add-ids.ts';
 import type { SweepStep } from './sweep-step.ts';
 
 type Source = (db: Searched, organisationId: string, after: string | null) => Promise<Ids>;
@@ -49,9 +50,8 @@ export async function identifyPeople(
   const { organisationId } = place;
   const at = (place.position ?? { source: 0, after: null }) as { source: number; after: string | null };
   const { ids: stored, next } = await (sources[at.source] as Source)(pool, organisationId, at.after);
-  const ids = new Set(stored.map(inOneSpelling));
-  const erased = await withClient(pool, (client) => suppressions.erasuresOf(client, organisationId, ids));
-  const found = [...erased].flatMap(([id, erasures]) => erasures.map((erasureId) => ({ id, erasureId })));
+  const ids = [...new Set(stored.map(inOneSpelling))];
+  const found = await withClient(pool, (client) => sweptAmong(client, organisationId, ids, suppressions));
   if (found.length > 0)
     await inTransaction(pool, async (client) => {
       await place.lock(client);
@@ -76,6 +76,28 @@ export async function identifyPeople(
     );
   });
   return { step: 'start' };
+}
+
+/** Only with the erasures that are being swept, because the same people may have been erased many times before. */
+async function sweptAmong(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+  suppressions: Suppressions,
+): Promise<IdOfErasure[]> {
+  const check = await suppressions.checkNow(client, organisationId);
+  const byHash = await check.hashesOf(ids);
+  if (byHash.size === 0) return [];
+  const { rows } = await client.query<{ hash: Buffer; erasure_id: string }>(
+    `select s.hash, s.erasure_id from erasures r
+     join suppressions s on s.organisation_id = r.organisation_id and s.erasure_id = r.erasure_id
+     where r.organisation_id = $1 and s.organisation_id = $1 and r.state = 'sweeping'
+       and s.hash = any ($2::bytea[]) and s.lifted_at is null`,
+    [organisationId, [...byHash.keys()].map(asBytea)],
+  );
+  return rows.flatMap(({ hash, erasure_id: erasureId }) =>
+    (byHash.get(hash.toString('hex')) ?? []).map((id) => ({ id, erasureId })),
+  );
 }
 
 /** An erasure that a second restore has added meanwhile is not in this sweep, so its customers are not hidden yet. */
