@@ -1,5 +1,6 @@
 import { interactionAnswer } from '../interactions/answer.ts';
 import { readInteractions } from '../interactions/interaction-rows.ts';
+import { mapInTurns } from '../json/map-in-turns.ts';
 import { limits } from '../limits.ts';
 import { type InteractionsPlace, nextInteractions, nextRows } from '../people/find-rows.ts';
 import { type Search, type Wanted, wantedAmong } from '../people/people.ts';
@@ -128,25 +129,23 @@ export async function collectRejections(
   const read =
     ids.length === 0 ? [] : await readRejections(client, organisationId, ids, limits.rejectionPageBytesMax);
   const last = read.at(-1)?.rejection_id;
-  const hidden = await collection.hiddenAmong(read.flatMap(idsInFailed));
-  return {
-    found: read.flatMap((stored) => {
-      const rejection = withoutErased(stored, hidden);
-      if (!rejection) return [];
-      const people = idsInFailed(rejection);
-      const requests = requestsOf(wanted, ownersOf(rejection, people));
-      return requests.length === 0
-        ? []
-        : {
-            id: rejection.rejection_id,
-            // The JSON as sent may contain line breaks between tokens, but a record in the download must be a single line.
-            record: rejectionAsJson(rejection).replaceAll(/[\r\n]/g, ' '),
-            people,
-            requests,
-          };
-    }),
-    next: last !== undefined && last !== ids.at(-1) ? last : next,
-  };
+  const hidden = await collection.hiddenAmong((await mapInTurns(read, idsInFailed)).flat());
+  const found = await mapInTurns(read, (stored) => {
+    const rejection = withoutErased(stored, hidden);
+    if (!rejection) return [];
+    const people = idsInFailed(rejection);
+    const requests = requestsOf(wanted, ownersOf(rejection, people));
+    return requests.length === 0
+      ? []
+      : {
+          id: rejection.rejection_id,
+          // The JSON as sent may contain line breaks between tokens, but a record in the download must be a single line.
+          record: rejectionAsJson(rejection).replaceAll(/[\r\n]/g, ' '),
+          people,
+          requests,
+        };
+  });
+  return { found: found.flat(), next: last !== undefined && last !== ids.at(-1) ? last : next };
 }
 
 /** Returns all people in the failed record if it cannot be decided to whom it belongs. */

@@ -1,4 +1,8 @@
+import { mapInTurns } from '../json/map-in-turns.ts';
 import { limits } from '../limits.ts';
+import { withinBytes } from '../records/within-bytes.ts';
+import { peopleOf } from '../registry/personal.ts';
+import { personalFields } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { idsInKey, type KeyTable } from '../suppression/idempotency-keys.ts';
 import { type FailedRecord, idsInFailed, uuidsIn } from '../suppression/ids-in-text.ts';
@@ -12,6 +16,18 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
+interface Counted {
+  readonly rows_in_all: number;
+}
+
+const bytesMax = limits.recordCharactersPerRead;
+
+/** The row after which the next step continues, if there are more rows. */
+function endOf<T extends Counted>(rows: readonly T[], rowsMax: number): T | undefined {
+  const last = rows.at(-1);
+  return last && (rows.length < last.rows_in_all || last.rows_in_all === rowsMax) ? last : undefined;
+}
+
 interface RejectionText extends FailedRecord {
   readonly rejection_id: string;
   readonly kind_id: string;
@@ -22,14 +38,18 @@ export async function readRejectionTexts(
   organisationId: string,
   after: string | null,
 ): Promise<Page<RejectionText>> {
-  const { rows } = await db.query<RejectionText>(
-    `select rejection_id, type, kind_id, record_id, record from rejections
-     where organisation_id = $1 and rejection_id > $2 and type = any ($3::text[])
-     order by rejection_id limit ${limits.erasureTextsPerStep}`,
+  const all = `
+    select rejection_id, type, kind_id, record_id, record from rejections
+    where organisation_id = $1 and rejection_id > $2 and type = any ($3::text[])
+    order by rejection_id limit ${limits.erasureTextsPerStep}`;
+  const { rows } = await db.query<RejectionText & Counted>(
+    `select * from ${withinBytes({ rows: all, order: 'rejection_id', bytesMax })} as r order by rejection_id`,
     [organisationId, after ?? firstUuid, personalTables.map(({ type }) => type)],
   );
-  const end = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
-  return { texts: rows.map((row) => ({ ...row, ids: idsInFailed(row) })), next: end?.rejection_id ?? null };
+  return {
+    texts: await mapInTurns(rows, (row) => ({ ...row, ids: idsInFailed(row) })),
+    next: endOf(rows, limits.erasureTextsPerStep)?.rejection_id ?? null,
+  };
 }
 
 interface AnswerText {
@@ -45,17 +65,20 @@ export async function readAnswerTexts(
   after: string | null,
 ): Promise<Page<AnswerText>> {
   const [requestId = firstUuid, batch = '0'] = after?.split(' ') ?? [];
-  const { rows } = await db.query<AnswerText>(
-    `select b.request_id, b.batch, b.answer
-     from receipt_batches b join receipts r on r.organisation_id = b.organisation_id and r.request_id = b.request_id
-     where b.organisation_id = $1 and r.organisation_id = $1 and (r.type = 'customers' or r.type is null)
-       and (b.request_id, b.batch) > ($2, $3)
-     order by b.request_id, b.batch limit ${limits.erasureAnswersPerStep}`,
+  const all = `
+    select b.request_id, b.batch, b.answer
+    from receipt_batches b join receipts r on r.organisation_id = b.organisation_id and r.request_id = b.request_id
+    where b.organisation_id = $1 and r.organisation_id = $1 and (r.type = 'customers' or r.type is null)
+      and (b.request_id, b.batch) > ($2, $3)
+    order by b.request_id, b.batch limit ${limits.erasureAnswersPerStep}`;
+  const order = 'request_id, batch';
+  const { rows } = await db.query<AnswerText & Counted>(
+    `select * from ${withinBytes({ rows: all, order, text: 'answer', bytesMax })} as b order by ${order}`,
     [organisationId, requestId, batch],
   );
-  const end = rows.length === limits.erasureAnswersPerStep ? rows.at(-1) : undefined;
+  const end = endOf(rows, limits.erasureAnswersPerStep);
   return {
-    texts: rows.map((row) => ({ ...row, ids: uuidsIn(row.answer) })),
+    texts: await mapInTurns(rows, (row) => ({ ...row, ids: uuidsIn(row.answer) })),
     next: end ? `${end.request_id} ${end.batch}` : null,
   };
 }
@@ -79,4 +102,48 @@ export async function readKeys(
   );
   const end = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
   return { texts: rows.map(({ key }) => ({ key, ids: idsInKey(key) })), next: end?.key ?? null };
+}
+
+/** A copy of a record that was collected for an access request. */
+export interface CollectedCopy {
+  readonly access_request_id: string;
+  readonly type: string;
+  readonly id: string;
+  readonly people: readonly string[];
+  readonly record: string;
+}
+
+export type CopyPlace = readonly [request: string, type: string, id: string];
+
+export async function readCopies(
+  db: Searched,
+  organisationId: string,
+  after: CopyPlace | null,
+): Promise<{ readonly copies: readonly CollectedCopy[]; readonly next: CopyPlace | null }> {
+  const order = 'access_request_id, type, id';
+  const all = `
+    select access_request_id, type, id, people, record from access_request_records
+    where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
+    order by ${order} limit ${limits.erasureTextsPerStep}`;
+  const { rows: copies } = await db.query<CollectedCopy & Counted>(
+    `select * from ${withinBytes({ rows: all, order, bytesMax })} as r order by ${order}`,
+    [organisationId, ...(after ?? [firstUuid, '', ''])],
+  );
+  const end = endOf(copies, limits.erasureTextsPerStep);
+  return { copies, next: end ? [end.access_request_id, end.type, end.id] : null };
+}
+
+/** Returns undefined unless it is an interaction of somebody else. */
+export function withoutMentioned<T extends Pick<CollectedCopy, 'people' | 'record'>>(
+  type: string,
+  copy: T,
+  wanted: { has(id: string): boolean },
+): T | undefined {
+  if (type !== 'interactions') return undefined;
+  const fields = personalFields('interactions');
+  const record = JSON.parse(copy.record) as Record<string, string | null>;
+  if (peopleOf(fields, (field) => record[field]).some((id) => wanted.has(id))) return undefined;
+  for (const field of fields.alone) if (wanted.has(record[field] ?? '')) record[field] = null;
+  const people = copy.people.filter((id) => !wanted.has(id));
+  return { ...copy, people, record: JSON.stringify(record) };
 }

@@ -2,6 +2,7 @@ import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
+import { withinBytes } from '../records/within-bytes.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countChange, type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
@@ -94,10 +95,11 @@ export async function readRejections(
       select rejection_id, r.type, kind_id, request_id, index, record_id, record, fields, codes, messages
       from (
         select *, row_number() over (partition by kind_id order by rejection_id) = 1 as is_first
-        from (
-          select *, sum(octet_length(record)) over (order by rejection_id) - octet_length(record) as before
-          from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])) as all_of_them
-        where before is null or before < $3) as r
+        from ${withinBytes({
+          rows: 'select * from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])',
+          order: 'rejection_id',
+          bytesMax: '$3',
+        })} as next) as r
       left join lateral (
         select fields, codes, messages from rejection_kinds k
         where k.organisation_id = $1 and k.kind_id = r.kind_id and r.is_first offset 0) as k on true

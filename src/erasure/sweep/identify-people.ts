@@ -6,6 +6,7 @@ import {
   keyTables,
   type Page,
   readAnswerTexts,
+  readCopies,
   readKeys,
   readRejectionTexts,
 } from '../../people/read-texts.ts';
@@ -148,15 +149,9 @@ async function idsAskedFor(db: Searched, organisationId: string, after: string |
 }
 
 async function idsInCollected(db: Searched, organisationId: string, after: string | null): Promise<Ids> {
-  const { rows } = await db.query<{ access_request_id: string; type: string; id: string; people: string[] }>(
-    `select access_request_id, type, id, people from access_request_records
-     where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
-     order by access_request_id, type, id limit ${limits.erasureTextsPerStep}`,
-    [organisationId, ...(after === null ? [firstUuid, '', ''] : JSON.parse(after))],
-  );
-  const last = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
+  const { copies, next } = await readCopies(db, organisationId, after === null ? null : JSON.parse(after));
   return {
-    ids: [...new Set(rows.flatMap(({ people }) => people))],
-    next: last ? JSON.stringify([last.access_request_id, last.type, last.id]) : null,
+    ids: [...new Set(copies.flatMap(({ people }) => people))],
+    next: next === null ? null : JSON.stringify(next),
   };
 }

@@ -1,21 +1,12 @@
 import type { Place } from '../../jobs/job.ts';
+import { mapInTurns } from '../../json/map-in-turns.ts';
 import { limits } from '../../limits.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
+import { type CollectedCopy, type CopyPlace, readCopies, withoutMentioned } from '../../people/read-texts.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { queryRows } from '../../postgres/transactions.ts';
-import { peopleOf } from '../../registry/personal.ts';
-import { personalFields } from '../../registry/upload-types.ts';
-import { firstUuid } from '../../registry/uuid-v7.ts';
 import { countErased } from './sweep-rows.ts';
 import type { Swept } from './sweep-step.ts';
-
-interface Collected {
-  readonly access_request_id: string;
-  readonly type: string;
-  readonly id: string;
-  readonly people: readonly string[];
-  readonly record: string;
-}
 
 interface Counted {
   readonly access_request_id: string;
@@ -25,7 +16,7 @@ interface Counted {
 /** Once the fences have been passed, access requests skip everyone who is suppressed or hidden. */
 export async function sweepAccess(client: Client, { organisationId, position }: Place): Promise<Swept> {
   const search: Search = { organisationId, for: 'erasures' };
-  const from = position as readonly [request: string, type: string, id: string] | null;
+  const from = position as CopyPlace | null;
   if (from === null) {
     const isWanted = `exists (select from ${wantedIds(search)} and i.id = q.id offset 0)`;
     const { rowCount } = await client.query(
@@ -38,19 +29,14 @@ export async function sweepAccess(client: Client, { organisationId, position }: 
     // An id can belong to several requests, so there may be more than the limit.
     if ((rowCount ?? 0) >= limits.purgeRowsMax) return { next: { step: 'access requests' } };
   }
-  const { rows } = await client.query<Collected>(
-    `select access_request_id, type, id, people, record from access_request_records
-     where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
-     order by access_request_id, type, id limit ${limits.erasureTextsPerStep}`,
-    [organisationId, ...(from ?? [firstUuid, '', ''])],
-  );
+  const { copies, next } = await readCopies(client, organisationId, from);
   const wanted = await wantedAmong(
     client,
     search,
-    rows.flatMap(({ people }) => people),
+    copies.flatMap(({ people }) => people),
   );
-  const found = rows.filter(({ people }) => people.some((id) => wanted.has(id)));
-  const kept = found.flatMap((one) => withoutMentioned(one, wanted) ?? []);
+  const found = copies.filter(({ people }) => people.some((id) => wanted.has(id)));
+  const kept = (await mapInTurns(found, (one) => withoutMentioned(one.type, one, wanted) ?? [])).flat();
   const left = new Set(kept.map(keyOf));
   const forgotten = found.filter((one) => !left.has(keyOf(one)));
   if (forgotten.length > 0) await forget(client, organisationId, forgotten);
@@ -64,25 +50,16 @@ export async function sweepAccess(client: Client, { organisationId, position }: 
     ({ people }) => people.flatMap((id) => wanted.get(id) ?? [])[0]?.request ?? [],
   );
   await countErased(client, organisationId, 'access_requests', erasures);
-  const last = rows.length === limits.erasureTextsPerStep ? rows.at(-1) : undefined;
-  if (!last) return { next: { step: 'changes' } };
-  return { next: { step: 'access requests', position: [last.access_request_id, last.type, last.id] } };
+  return { next: next === null ? { step: 'changes' } : { step: 'access requests', position: next } };
 }
 
-const keyOf = ({ access_request_id, type, id }: Collected) => `${access_request_id} ${type} ${id}`;
+const keyOf = ({ access_request_id, type, id }: CollectedCopy) => `${access_request_id} ${type} ${id}`;
 
-/** Returns undefined unless it is an interaction of somebody else. */
-function withoutMentioned(collected: Collected, wanted: { has(id: string): boolean }): Collected | undefined {
-  if (collected.type !== 'interactions') return undefined;
-  const fields = personalFields('interactions');
-  const record = JSON.parse(collected.record) as Record<string, string | null>;
-  if (peopleOf(fields, (field) => record[field]).some((id) => wanted.has(id))) return undefined;
-  for (const field of fields.alone) if (wanted.has(record[field] ?? '')) record[field] = null;
-  const people = collected.people.filter((id) => !wanted.has(id));
-  return { ...collected, people, record: JSON.stringify(record) };
-}
-
-async function forget(client: Client, organisationId: string, found: readonly Collected[]): Promise<void> {
+async function forget(
+  client: Client,
+  organisationId: string,
+  found: readonly CollectedCopy[],
+): Promise<void> {
   const requests = [...new Set(found.map(({ access_request_id }) => access_request_id))];
   const lock = {
     text: `

@@ -1,4 +1,5 @@
 import type { Place } from '../../jobs/job.ts';
+import { mapInTurns } from '../../json/map-in-turns.ts';
 import { limits } from '../../limits.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { keyTables, readAnswerTexts, readKeys, readRejectionTexts } from '../../people/read-texts.ts';
@@ -67,7 +68,7 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
   const idsOf = (some: typeof found) => some.map(({ rejection_id }) => rejection_id);
   const locked = await lockRejections(client, organisationId, idsOf(found));
   const there = found.filter(({ rejection_id }) => locked.has(rejection_id));
-  const kept = there.flatMap((one) => withoutErased(one, wanted) ?? []);
+  const kept = (await mapInTurns(there, (one) => withoutErased(one, wanted) ?? [])).flat();
   const leaving = there.filter((one) => !kept.some(({ rejection_id }) => rejection_id === one.rejection_id));
   const rejected = new Map<string, number>();
   for (const { kind_id } of leaving) countChange(rejected, kind_id, -1);

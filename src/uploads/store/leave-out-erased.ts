@@ -1,3 +1,4 @@
+import { mapInTurns } from '../../json/map-in-turns.ts';
 import { arrayHeaderBytes, viewOf } from '../../postgres/binary/array-writer.ts';
 import { IndexedRows, replaceTexts, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import { erasedPerson } from '../../registry/personal.ts';
@@ -54,9 +55,9 @@ export async function leaveOutErased(
   if (check.isEmpty || fields.length === 0) return { checked, erased: nothing };
   const suspects = fields.flatMap((field) => suspectsIn(field, checked, check));
   const failedRecords = failedIn(type, checked);
-  const erasedIds = await check.erasedAmong(
-    new Set([...suspects.map(({ id }) => id), ...failedRecords.flatMap(idsInFailed)]),
-  );
+  const mayBeErased = (id: string) => check.mayBeErased(id);
+  const inFailed = await mapInTurns(failedRecords, (record) => idsInFailed(record).filter(mayBeErased));
+  const erasedIds = await check.erasedAmong(new Set([...suspects.map(({ id }) => id), ...inFailed.flat()]));
   if (erasedIds.size === 0) return { checked, erased: nothing };
   const found = suspects.filter(({ id }) => erasedIds.has(id));
   const isOfAnother = namesOwner(type, checked);
@@ -65,7 +66,10 @@ export async function leaveOutErased(
     if (!erased.has(row) && !(field.isAlone && isOfAnother(row)))
       erased.set(row, failed(null, [field.problem]));
   const mentioned = found.filter(({ row }) => !erased.has(row));
-  return { checked: withoutFailed(withoutMentions(checked, mentioned), failedRecords, erasedIds), erased };
+  return {
+    checked: await withoutFailed(withoutMentions(checked, mentioned), failedRecords, erasedIds),
+    erased,
+  };
 }
 
 function namesOwner(type: UploadType, { rows: { count, arrays } }: CheckedBatch): (row: number) => boolean {
@@ -98,13 +102,13 @@ function failedIn(type: UploadType, { failed, failedTexts }: CheckedBatch): Fail
   }));
 }
 
-function withoutFailed(
+async function withoutFailed(
   checked: CheckedBatch,
   records: readonly FailedRecord[],
   erasedIds: ReadonlySet<string>,
-): CheckedBatch {
+): Promise<CheckedBatch> {
   const problems: readonly FieldProblem[] = [{ field: null, ...erasedPerson }];
-  const left = records.map((record) => withoutErased(record, erasedIds));
+  const left = await mapInTurns(records, (record) => withoutErased(record, erasedIds));
   const others = checked.failed.map((one, at) => (left[at] ? one : { index: one.index, id: null, problems }));
   const changed = left.flatMap((record, at) =>
     record && record !== records[at] ? [[at, record.record] as const] : [],

@@ -1,0 +1,136 @@
+// @module-tag postgres-15
+
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { limits } from '../../src/limits.ts';
+import { readAnswerTexts, readCopies, readRejectionTexts } from '../../src/people/read-texts.ts';
+import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { pageOfRejections } from '../../src/rejections/rejections.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { servingUrl } from '../support/database.ts';
+import { many } from '../support/new-records.ts';
+
+/** The texts that erasures and access requests search, and the copies that access requests keep. */
+
+let test: TestApp;
+let serving: OwnPool;
+beforeAll(async () => {
+  test = await createTestApp();
+  serving = createPool(readConfig({ DATABASE_URL: servingUrl(test.databaseUrl) }), () => {});
+});
+afterAll(async () => {
+  await serving.end();
+  await test.close();
+});
+
+const newOrganisation = async () =>
+  (await test.organisation(`o-${randomUUID().slice(0, 13)}`)).organisationId;
+
+/** One for each size in bytes. Without a size, the record is not kept. */
+async function addRejections(organisationId: string, sizes: readonly (number | null)[]): Promise<string[]> {
+  const ids = sizes.map((_, at) => `00000000-0000-7000-8000-${String(at).padStart(12, '0')}`);
+  await test.pool.query(
+    `insert into rejection_kinds (organisation_id, kind_id, type, fields, codes, messages, used_at)
+     values ($1, $1, 'customers', '{region}', '{required}', '{is missing}', now())`,
+    [organisationId],
+  );
+  await test.pool.query(
+    `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
+     select $1, r.id, 'customers', $1, $1, 0, null, '{"gender":"' || repeat('x', r.size) || '"}'
+     from unnest($2::uuid[], $3::integer[]) as r(id, size)`,
+    [organisationId, ids, sizes],
+  );
+  return ids;
+}
+
+async function addAccessRequest(organisationId: string): Promise<string> {
+  const id = randomUUID();
+  await test.pool.query(
+    `insert into access_requests (organisation_id, access_request_id, key_id, people, state)
+     values ($1, $2, 'key', 1, 'collecting')`,
+    [organisationId, id],
+  );
+  return id;
+}
+
+const size = limits.recordBytesMax;
+const count = Math.ceil((3.5 * limits.recordCharactersPerRead) / size);
+
+/** Reads all pages. */
+async function readPages<T, P>(read: (after: P | null) => Promise<{ page: readonly T[]; next: P | null }>) {
+  const pages: (readonly T[])[] = [];
+  for (let after: P | null = null; ; ) {
+    const { page, next } = await read(after);
+    pages.push(page);
+    if (next === null) return pages;
+    after = next;
+  }
+}
+
+function expectBounded(pages: readonly (readonly string[])[], ids: readonly string[]): void {
+  expect(pages).toHaveLength(4);
+  for (const page of pages) expect(page.length * size).toBeLessThan(limits.recordCharactersPerRead + size);
+  expect(pages.flat()).toEqual(ids);
+}
+
+it('a step reads a limited number of bytes of failed records, and the steps read each record once', async () => {
+  const organisationId = await newOrganisation();
+  const ids = await addRejections(
+    organisationId,
+    many(count, () => size),
+  );
+  const pages = await readPages(async (after: string | null) => {
+    const { texts, next } = await readRejectionTexts(serving, organisationId, after);
+    return { page: texts.map(({ rejection_id }) => rejection_id), next };
+  });
+  expectBounded(pages, ids);
+});
+
+it('a step reads a limited number of bytes of responses, and the steps read each response once', async () => {
+  const { organisationId, key } = await test.organisation(`o-${randomUUID().slice(0, 13)}`);
+  const headers = { authorization: `Bearer ${key}` };
+  const failing = { method: 'POST', url: '/v1/data/customers', headers, payload: { records: [{}] } } as const;
+  const { request_id } = (await test.app.inject(failing)).json();
+  await test.pool.query('delete from receipt_batches where request_id = $1', [request_id]);
+  await test.pool.query(
+    `insert into receipt_batches (organisation_id, request_id, batch, answer)
+     select $1, $2, n, repeat('x', $4) from generate_series(1, $3::integer) n`,
+    [organisationId, request_id, count, size],
+  );
+  const pages = await readPages(async (after: string | null) => {
+    const { texts, next } = await readAnswerTexts(serving, organisationId, after);
+    return { page: texts.map(({ batch }) => String(batch)), next };
+  });
+  expectBounded(
+    pages,
+    many(count, (at) => String(at + 1)),
+  );
+});
+
+it('a step reads a limited number of bytes of collected records, and the steps read each record once', async () => {
+  const organisationId = await newOrganisation();
+  const request = await addAccessRequest(organisationId);
+  const ids = many(count, (at) => String(at).padStart(5, '0'));
+  await test.pool.query(
+    `insert into access_request_records (organisation_id, access_request_id, type, id, record, people)
+     select $1, $2, 'customers', id, repeat('x', $4), '[]' from unnest($3::text[]) as r(id)`,
+    [organisationId, request, ids, size],
+  );
+  const pages = await readPages(async (after: readonly [string, string, string] | null) => {
+    const { copies, next } = await readCopies(serving, organisationId, after);
+    return { page: copies.map(({ id }) => id), next };
+  });
+  expectBounded(pages, ids);
+});
+
+it('a page of rejections ends with its last record, although the next records were not kept', async () => {
+  const organisationId = await newOrganisation();
+  const ids = await addRejections(organisationId, [size, size, size, null]);
+  const page = (after: string | undefined) =>
+    pageOfRejections(serving, organisationId, {}, { after, limit: 10 }, 1.5 * size);
+  const { rejections, more } = await page(undefined);
+  expect([rejections.map(({ rejection_id }) => rejection_id), more]).toEqual([ids.slice(0, 2), true]);
+  const { rejections: others } = await page(ids[1]);
+  expect(others.map(({ rejection_id }) => rejection_id)).toEqual(ids.slice(2));
+});
