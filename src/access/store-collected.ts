@@ -1,9 +1,10 @@
+import { withoutMentioned } from '../people/read-texts.ts';
 import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRow, queryRows } from '../postgres/transactions.ts';
 import type { CollectedRecord, Collection } from './read-about.ts';
 
 /**
- * Leaves out records of people who are or were erased. The requests are locked first, so that one that is cancelled
+ * Leaves out records of people who are or were erased, and their ids in interactions of others. The requests are locked first, so that one that is cancelled
  * meanwhile gets no records after maintenance has deleted them.
  */
 export async function storeCollected(
@@ -13,7 +14,9 @@ export async function storeCollected(
   found: readonly CollectedRecord[],
 ): Promise<void> {
   const hidden = await hiddenAmong(found.flatMap(({ people }) => people));
-  const visible = found.filter(({ people }) => !people.some((id) => hidden.has(id)));
+  const visible = found.flatMap((one) =>
+    one.people.some((id) => hidden.has(id)) ? (withoutMentioned(type, one, hidden) ?? []) : one,
+  );
   if (visible.length === 0) return;
   const { rows } = await client.query<{ id: string }>({
     name: 'lock running access requests',

@@ -2,10 +2,12 @@
 
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { storeCollected } from '../../src/access/store-collected.ts';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { readAnswerTexts, readCopies, readRejectionTexts } from '../../src/people/read-texts.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { inTransaction } from '../../src/postgres/transactions.ts';
 import { pageOfRejections } from '../../src/rejections/rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
@@ -133,4 +135,34 @@ it('a page of rejections ends with its last record, although the next records we
   expect([rejections.map(({ rejection_id }) => rejection_id), more]).toEqual([ids.slice(0, 2), true]);
   const { rejections: others } = await page(ids[1]);
   expect(others.map(({ rejection_id }) => rejection_id)).toEqual(ids.slice(2));
+});
+
+it('an erasure that commits after a record was read only takes its id out of interactions of others', async () => {
+  const organisationId = await newOrganisation();
+  const request = await addAccessRequest(organisationId);
+  const [student_id, user_id] = [randomUUID(), `library-pc ${randomUUID()}`];
+  const collection = {
+    organisationId,
+    for: 'access' as const,
+    hiddenAmong: async () => new Set([user_id]),
+  };
+  const interaction = (id: string, values: object, people: string[]) => ({
+    id,
+    record: JSON.stringify({ interaction_id: id, ...values, city: 'Leeds' }),
+    people,
+    requests: [request],
+  });
+  const [others, own] = [randomUUID(), randomUUID()];
+  await inTransaction(serving, (client) =>
+    storeCollected(client, collection, 'interactions', [
+      interaction(others, { student_id, user_id }, [student_id, user_id]),
+      interaction(own, { student_id: null, user_id }, [user_id]),
+    ]),
+  );
+  const { rows } = await test.pool.query(
+    'select id, record::json as record, people from access_request_records where access_request_id = $1',
+    [request],
+  );
+  const record = { interaction_id: others, student_id, user_id: null, city: 'Leeds' };
+  expect(rows).toEqual([{ id: others, record, people: [student_id] }]);
 });
