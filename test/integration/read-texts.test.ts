@@ -4,12 +4,17 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { storeCollected } from '../../src/access/store-collected.ts';
 import { readConfig } from '../../src/config.ts';
+import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { limits } from '../../src/limits.ts';
 import { readAnswerTexts, readCopies, readRejectionTexts } from '../../src/people/read-texts.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { binaryArray } from '../../src/postgres/binary/array-writer.ts';
+import { createPool, type OwnPool, withClient } from '../../src/postgres/pool.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { pageOfRejections } from '../../src/rejections/rejections.ts';
-import { createTestApp, type TestApp } from '../support/app.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
+import type { CheckedBatch } from '../../src/uploads/read/batch-builder.ts';
+import { leaveOutErased } from '../../src/uploads/store/leave-out-erased.ts';
+import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { many } from '../support/new-records.ts';
 
@@ -135,6 +140,38 @@ it('a page of rejections ends with its last record, although the next records we
   expect([rejections.map(({ rejection_id }) => rejection_id), more]).toEqual([ids.slice(0, 2), true]);
   const { rejections: others } = await page(ids[1]);
   expect(others.map(({ rejection_id }) => rejection_id)).toEqual(ids.slice(2));
+});
+
+it('searching a batch’s failed records for erased people leaves other requests their turns', async () => {
+  const organisationId = await newOrganisation();
+  const suppressions = new Suppressions([erasureKey]);
+  const hasher = await suppressions.hasherFor(serving, organisationId);
+  const erased = {
+    organisationId,
+    keyId: 'key',
+    mode: 'delete' as const,
+    customerIds: [randomUUID()],
+    userIds: [],
+  };
+  await requestErasure(serving, erased, hasher);
+  const text = JSON.stringify({ gender: many(size / 40, () => randomUUID()).join() });
+  const failed = many(50, (index) => ({ index, id: null, problems: [] }));
+  const checked = {
+    failed,
+    failedTexts: binaryArray(
+      'text',
+      failed.map(() => text),
+    ),
+    rows: { count: 0, arrays: many(40, () => binaryArray('text', [])) },
+  };
+  await withClient(serving, async (client) => {
+    const check = await suppressions.checkNow(client, organisationId);
+    let turns = 0;
+    const counting = setInterval(() => turns++, 0);
+    await leaveOutErased('customers', checked as unknown as CheckedBatch, check);
+    clearInterval(counting);
+    expect(turns).toBeGreaterThan(10);
+  });
 });
 
 it('an erasure that commits after a record was read only takes its id out of interactions of others', async () => {
