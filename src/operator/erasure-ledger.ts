@@ -43,22 +43,38 @@ export async function* readLedger(pool: Pool): AsyncGenerator<LedgerEntry[]> {
   const { rows: organisations } = await pool.query<{ organisation_id: string }>(
     'select organisation_id from organisations order by organisation_id',
   );
-  for (const { organisation_id } of organisations)
-    for (let after = ['\\x', firstUuid]; ; ) {
-      const { rows } = await pool.query<LedgerEntry>(
+  for (const { organisation_id } of organisations) yield* readOrganisation(pool, organisation_id);
+}
+
+/** All pages are of one snapshot. Otherwise, the ledger could contain half of an erasure that commits between two pages. */
+async function* readOrganisation(pool: Pool, organisationId: string): AsyncGenerator<LedgerEntry[]> {
+  const client = await pool.connect();
+  let hasEnded = false;
+  try {
+    await client.query('begin isolation level repeatable read, read only');
+    for (let after = ['\\x', firstUuid]; !hasEnded; ) {
+      const { rows } = await client.query<LedgerEntry>(
         `select e.organisation_id, e.erasure_id, e.mode, e.key_id, e.people, e.known, encode(s.hash, 'hex') as hash,
            s.filter::text as filter, encode(s.key_fingerprint, 'hex') as key_fingerprint,
            ${exactTime('coalesce(s.lifted_at, s.lifted_before)')} as lifted_at
          from suppressions s join erasures e on e.organisation_id = s.organisation_id and e.erasure_id = s.erasure_id
          where s.organisation_id = $1 and e.organisation_id = $1 and (s.hash, s.erasure_id) > ($2, $3)
          order by s.hash, s.erasure_id limit ${limits.ledgerEntriesPerRead}`,
-        [organisation_id, ...after],
+        [organisationId, ...after],
       );
-      if (rows.length > 0) yield rows;
       const last = rows.at(-1);
-      if (!last || rows.length < limits.ledgerEntriesPerRead) break;
-      after = [`\\x${last.hash}`, last.erasure_id];
+      if (last && rows.length === limits.ledgerEntriesPerRead) after = [`\\x${last.hash}`, last.erasure_id];
+      else {
+        // Before the last page is returned, because its reader may be slow.
+        await client.query('commit');
+        hasEnded = true;
+      }
+      if (last) yield rows;
     }
+  } finally {
+    // Closing the connection ends the transaction.
+    client.release(!hasEnded);
+  }
 }
 
 /** An organisation with erasures that a ledger lacks. */

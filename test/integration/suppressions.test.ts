@@ -271,6 +271,32 @@ it('the ledger contains every suppression, however many erasures share a hash', 
   expect(new Set(entries.map(({ hash, erasure_id }) => `${hash} ${erasure_id}`)).size).toBe(4 * perErasure);
 });
 
+it('the ledger contains all of an erasure that commits while it is written, or nothing of it', async () => {
+  const { organisationId, call } = await newOrganisation();
+  await test.pool.query(
+    `insert into erasures (organisation_id, erasure_id, mode, key_id, people, known, state)
+     values ($1, '00000000-0000-7000-8000-000000000001', 'delete', 'key', 1, 0, 'done')`,
+    [organisationId],
+  );
+  await test.pool.query(
+    `insert into suppressions (organisation_id, hash, filter, erasure_id, version)
+     select e.organisation_id, substr(sha256(n::text::bytea), 1, 16), n, e.erasure_id, 1
+     from erasures e cross join generate_series(1, $2) n where e.organisation_id = $1`,
+    [organisationId, 2 * limits.ledgerEntriesPerRead],
+  );
+  const ids = Array.from({ length: 100 }, () => randomUUID());
+  let erasureId: string | undefined;
+  const entries: LedgerEntry[] = [];
+  for await (const page of readLedger(test.pool)) {
+    if (page[0]?.organisation_id !== organisationId) continue;
+    entries.push(...page);
+    erasureId ??= (await call('POST', '/v1/erasures', { user_ids: ids })).body.erasure_id;
+  }
+  expect(erasureId).toBeDefined();
+  expect(entries).toHaveLength(2 * limits.ledgerEntriesPerRead);
+  expect((await ledgerOf(organisationId)).length).toBe(entries.length + ids.length);
+});
+
 /** Makes the database look as if it had been restored to a moment before the erasure. */
 async function forgetErasures(organisationId: string): Promise<void> {
   for (const table of ['erasures', 'suppressions', 'erasure_keys'])
