@@ -12,6 +12,7 @@ import { commandError } from './arguments/help.ts';
 import { operator } from './arguments/operator.ts';
 import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
 import { explainDatabase } from './database/explain-database.ts';
+import { refuseWrongClock } from './database/with-pool.ts';
 
 export async function runExport(args: string[]): Promise<void> {
   const { slug, folder } = readArguments(args, 'export', 'to');
@@ -75,6 +76,7 @@ async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Prom
     const { away } = await checkDatabase(serving, target, config.databasePooler);
     if (away !== undefined) throw away;
     await checkAdminDatabase(admin, adminTarget);
+    await refuseWrongClock(serving);
     return await work({ serving, admin });
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof RequestError) throw commandError(error.message);

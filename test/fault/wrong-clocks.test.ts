@@ -107,6 +107,30 @@ describe.skipIf(!fakeClockIsInstalled)('a process whose clock is wrong', { timeo
     },
   );
 
+  it.each(['ahead', 'behind'] as const)('%s: no command takes a time from the machine', async (name) => {
+    const { run } = wrong.get(name) as BuiltServer;
+    const rows = async () => {
+      const [row] = await queryDatabase(
+        right.databaseUrl,
+        `select (select count(*) from api_keys) as keys, (select count(*) from admin_tokens) as tokens,
+           (select count(*) from console_links) as links, (select count(*) from audit_log) as entries`,
+      );
+      return row;
+    };
+    const before = await rows();
+    for (const command of [
+      'keys issue --organisation acme --expires 30d',
+      'keys list --expiring 30d',
+      'tokens issue late --expires 30d',
+      'console link --organisation acme',
+      'audit --since 30d',
+      'organisations suspend acme',
+      'organisations export acme --to unused',
+    ])
+      await expect(run(...command.split(' '))).rejects.toThrow(differs(name === 'ahead'));
+    expect(await rows()).toEqual(before);
+  });
+
   it('what an earlier process with such a clock wrote does not stop the feed', async () => {
     const { cursor: after } = await readFeed(api(right));
     const before = newTag();

@@ -15,17 +15,19 @@ export async function run(args: string[]): Promise<void> {
   const { to } = parseArgs({ args, options: { to: { type: 'string' } } }).values;
   if (to === undefined)
     throw commandError('--to is missing; it should be a folder that is outside the database server');
-  await withPool(async (pool) => {
-    // A restored database lacks what the files are for, so they must not be replaced.
-    await pool.query('select keys_can_be_trusted()');
-    await refuseNewer(pool, join(to, auditFile));
-    const writtenAt = await databaseTime(pool);
-    await mkdir(to, { recursive: true, mode: 0o700 });
-    const entries = await writeWhole(join(to, auditFile), auditLines(pool));
-    const hashes = await writeWhole(join(to, ledgerFile), ledgerLines(pool));
-    await noteBackup(pool, writtenAt);
-    console.log(`Wrote ${entries} entries of the audit log and ${hashes - 1} of the ledger to ${to}.`);
-  });
+  await withPool((pool) => backUp(pool, to), { usesClock: false });
+}
+
+async function backUp(pool: Pool, to: string): Promise<void> {
+  // A restored database lacks what the files are for, so they must not be replaced.
+  await pool.query('select keys_can_be_trusted()');
+  await refuseNewer(pool, join(to, auditFile));
+  const writtenAt = await databaseTime(pool);
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  const entries = await writeWhole(join(to, auditFile), auditLines(pool));
+  const hashes = await writeWhole(join(to, ledgerFile), ledgerLines(pool));
+  await noteBackup(pool, writtenAt);
+  console.log(`Wrote ${entries} entries of the audit log and ${hashes - 1} of the ledger to ${to}.`);
 }
 
 /** Refuses to replace a file whose newest entry the audit log lacks. */

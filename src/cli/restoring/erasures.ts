@@ -5,7 +5,10 @@ import { withPool } from '../database/with-pool.ts';
 
 export async function run(args: string[]): Promise<void> {
   refuseArguments('erasures', args);
-  await withPool(async (pool) => {
-    for await (const lines of ledgerLines(pool)) await writeOut(lines);
-  });
+  await withPool(
+    async (pool) => {
+      for await (const lines of ledgerLines(pool)) await writeOut(lines);
+    },
+    { usesClock: false },
+  );
 }
