@@ -19,16 +19,19 @@ import {
   restoreOrganisation,
   revokeKey,
 } from './audited-actions.ts';
+import { inBatches, type Saved } from './batches.ts';
 import { findOrganisation } from './organisations.ts';
 import { keptDaysRange } from './rules.ts';
 
 type LostSettings = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
+ * `entries` are sorted, oldest first.
+ *
  * Retention matters because a setting that was turned off after the restore point would delete data again. Lakes matter
  * because erasures rewrite the files only while a lake is on.
  */
-export async function repeatActs(pool: Pool, by: Operator, entries: readonly AuditEntry[]) {
+export async function repeatActs(pool: Pool, by: Operator, entries: Saved<AuditEntry>) {
   await reserveIds(pool, entries);
   const lostLimits = await settingsLost(pool, entries, 'organisation.limit');
   const lostRetention = await settingsLost(pool, entries, 'organisation.retention');
@@ -39,8 +42,7 @@ export async function repeatActs(pool: Pool, by: Operator, entries: readonly Aud
   const suspended = new Map<string, boolean>();
   const lakes = new Map<string, boolean>();
   const deleted = new Map<string, { slug: string; isDeleted: boolean }>();
-  // The log lists the newest entries first.
-  for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
+  for await (const { act, key_id, organisation, at, details } of entries) {
     if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
     if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
       lostKeys.push(String(details.successor));
@@ -105,24 +107,29 @@ async function markAgain(
 }
 
 /** The oldest entry must be in the restored log. Otherwise the saved log lacks entries, or is another database's. */
-export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
-  if ((await entriesInLog(pool, entries.slice(-1))).size > 0) return true;
+export async function reachesBack(pool: Pool, entries: Saved<AuditEntry>): Promise<boolean> {
+  for await (const oldest of entries) {
+    if ((await entriesInLog(pool, [oldest])).size > 0) return true;
+    break;
+  }
   const { rowCount } = await pool.query('select from audit_log limit 1');
   return rowCount === 0;
 }
 
 async function settingsLost(
   pool: Pool,
-  entries: readonly AuditEntry[],
+  entries: Saved<AuditEntry>,
   setting: 'organisation.limit' | 'organisation.retention',
 ): Promise<LostSettings> {
-  const set = entries.filter(({ act }) => act === setting);
-  const kept = await entriesInLog(pool, set);
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
-  // A later value replaces an earlier one.
-  for (const { audit_id, organisation, details } of set.toReversed())
-    if (organisation !== null && !kept.has(String(audit_id)))
-      lost.set(organisation, { ...lost.get(organisation), ...details });
+  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
+    const set = batch.filter(({ act }) => act === setting);
+    const kept = await entriesInLog(pool, set);
+    // A later value replaces an earlier one.
+    for (const { audit_id, organisation, details } of set)
+      if (organisation !== null && !kept.has(String(audit_id)))
+        lost.set(organisation, { ...lost.get(organisation), ...details });
+  }
   return lost;
 }
 
@@ -221,7 +228,7 @@ export async function confirmRestore(
     entries,
     looksForPeople,
     withoutErasures,
-  }: { entries: readonly AuditEntry[]; looksForPeople: boolean; withoutErasures: boolean },
+  }: { entries: Saved<AuditEntry>; looksForPeople: boolean; withoutErasures: boolean },
 ) {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(

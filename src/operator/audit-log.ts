@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { inBatches, type Saved } from './batches.ts';
 
 export interface Operator {
   readonly actor: string;
@@ -115,28 +116,29 @@ export async function entriesInLog(
 }
 
 /** Keeps the ids of these entries free until they are imported. */
-export async function reserveIds(pool: Pool, entries: readonly AuditEntry[]): Promise<void> {
-  const newest = entries.reduce((max, { audit_id }) => Math.max(max, Number(audit_id)), 0);
+export async function reserveIds(pool: Pool, entries: Saved<AuditEntry>): Promise<void> {
+  let newest = 0;
+  for await (const { audit_id } of entries) newest = Math.max(newest, Number(audit_id));
   await pool.query('select reserve_audit_ids($1)', [newest]);
 }
 
-/** Skips entries that the log has. `entries` are sorted, newest first. */
-export async function importEntries(client: Client, entries: readonly AuditEntry[]): Promise<number> {
-  const kept = await entriesInLog(
-    client,
-    entries.filter(({ act }) => act === 'organisation.create'),
-  );
+/** Skips entries that the log has. `entries` are sorted, oldest first. */
+export async function importEntries(client: Client, entries: Saved<AuditEntry>): Promise<number> {
   // An organisation that was created after the restored time is lost. Another one may have had its slug before.
   const lost = new Set<string | null>();
-  const marked = entries.toReversed().map((entry) => {
-    if (entry.act === 'organisation.create')
-      lost[kept.has(String(entry.audit_id)) ? 'delete' : 'add'](entry.organisation);
-    return { ...entry, organisation_is_lost: lost.has(entry.organisation) };
-  });
   let imported = 0;
-  for (let from = 0; from < marked.length; from += limits.auditEntriesPerRead) {
+  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
+    const kept = await entriesInLog(
+      client,
+      batch.filter(({ act }) => act === 'organisation.create'),
+    );
+    const marked = batch.map((entry) => {
+      if (entry.act === 'organisation.create')
+        lost[kept.has(String(entry.audit_id)) ? 'delete' : 'add'](entry.organisation);
+      return { ...entry, organisation_is_lost: lost.has(entry.organisation) };
+    });
     const { rows } = await client.query<{ added: number }>('select import_audit_entries($1) as added', [
-      JSON.stringify(marked.slice(from, from + limits.auditEntriesPerRead)),
+      JSON.stringify(marked),
     ]);
     imported += rows[0]?.added ?? 0;
   }

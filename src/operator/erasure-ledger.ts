@@ -5,6 +5,7 @@ import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { liftAgain } from '../suppression/lift-suppressions.ts';
+import { inGroups, type Saved } from './batches.ts';
 
 /** Contains only the data that a restored database needs, and nothing that identifies a person. */
 export interface LedgerEntry {
@@ -85,36 +86,56 @@ export interface Lacking {
   readonly isPartial: boolean;
 }
 
-export async function compareLedger(pool: Pool, entries: readonly LedgerEntry[]): Promise<Lacking[]> {
-  const known = Map.groupBy(entries, ({ organisation_id }) => organisation_id);
-  const { rows } = await pool.query<Omit<Lacking, 'isPartial'>>(
-    'select organisation_id, slug from organisations order by slug',
-  );
-  const found: Lacking[] = [];
-  for (const { organisation_id, slug } of rows) {
+const organisationOf = ({ organisation_id }: LedgerEntry) => organisation_id;
+
+export async function compareLedger(pool: Pool, entries: Saved<LedgerEntry>): Promise<Lacking[]> {
+  const lacksErasure = async (organisationId: string, erasureIds: ReadonlySet<string>) => {
     const { rowCount } = await pool.query(
       `select from erasures e where organisation_id = $1 and erasure_id <> all ($2::uuid[])
          and exists (select from suppressions s where s.organisation_id = $1 and s.erasure_id = e.erasure_id)
        limit 1`,
-      [organisation_id, [...new Set(known.get(organisation_id)?.map(({ erasure_id }) => erasure_id))]],
+      [organisationId, [...erasureIds]],
     );
-    if (rowCount === 1) found.push({ organisation_id, slug, isPartial: known.has(organisation_id) });
+    return rowCount === 1;
+  };
+  const isPartial = new Map<string, boolean>();
+  for await (const [organisationId, batches] of inGroups(
+    entries,
+    limits.ledgerEntriesPerRead,
+    organisationOf,
+  )) {
+    const erasureIds = new Set<string>();
+    for await (const batch of batches) for (const { erasure_id } of batch) erasureIds.add(erasure_id);
+    isPartial.set(organisationId, await lacksErasure(organisationId, erasureIds));
+  }
+  const { rows } = await pool.query<Omit<Lacking, 'isPartial'>>(
+    'select organisation_id, slug from organisations order by slug',
+  );
+  const found: Lacking[] = [];
+  for (const row of rows) {
+    const known = isPartial.get(row.organisation_id);
+    if (known ?? (await lacksErasure(row.organisation_id, new Set())))
+      found.push({ ...row, isPartial: known !== undefined });
   }
   return found;
 }
 
 /** Must run before the restore is confirmed. Erasures that had been lifted are lifted again once they are swept. */
-export async function repeatErasures(pool: Pool, entries: readonly LedgerEntry[]): Promise<number> {
+export async function repeatErasures(pool: Pool, entries: Saved<LedgerEntry>): Promise<number> {
   let repeated = 0;
-  for (const [organisationId, ofOne] of Map.groupBy(entries, ({ organisation_id }) => organisation_id))
-    repeated += await inTransaction(pool, (client) => repeatFor(client, organisationId, ofOne));
+  for await (const [organisationId, batches] of inGroups(
+    entries,
+    limits.ledgerEntriesPerRead,
+    organisationOf,
+  ))
+    repeated += await inTransaction(pool, (client) => repeatFor(client, organisationId, batches));
   return repeated;
 }
 
 async function repeatFor(
   client: Client,
   organisationId: string,
-  entries: readonly LedgerEntry[],
+  batches: AsyncIterable<readonly LedgerEntry[]>,
 ): Promise<number> {
   const { rows: versions } = await client.query<{ version: number }>(
     `update tenants set suppressions_version = suppressions_version + 1 where organisation_id = $1
@@ -123,7 +144,34 @@ async function repeatFor(
   );
   // The organisation was created after the restore point, and so were its people's records.
   if (!versions[0]) return 0;
-  const erasures = [...new Map(entries.map((entry) => [entry.erasure_id, entry])).values()];
+  const { version } = versions[0];
+  // Whether the restored database lacked the erasure. Its entries may be in several batches.
+  const isNew = new Map<string, boolean>();
+  const lifted = new Map<string, LedgerEntry>();
+  for await (const entries of batches) {
+    const erasures = new Map(entries.map((entry) => [entry.erasure_id, entry]));
+    const unseen = [...erasures.values()].filter(({ erasure_id }) => !isNew.has(erasure_id));
+    const added = await addErasures(client, organisationId, unseen);
+    for (const { erasure_id } of unseen) isNew.set(erasure_id, added.has(erasure_id));
+    await addHashes(
+      client,
+      { organisationId, version },
+      entries.filter(({ erasure_id }) => isNew.get(erasure_id)),
+    );
+    for (const [erasureId, entry] of erasures)
+      if (entry.lifted_at && !isNew.get(erasureId)) lifted.set(erasureId, entry);
+  }
+  await liftFor(client, organisationId, [...lifted.values()]);
+  return [...isNew.values()].filter(Boolean).length;
+}
+
+/** Returns the ids of those that the database lacked. */
+async function addErasures(
+  client: Client,
+  organisationId: string,
+  erasures: readonly LedgerEntry[],
+): Promise<ReadonlySet<string>> {
+  if (erasures.length === 0) return new Set();
   const { rows } = await client.query<{ erasure_id: string }>(
     `insert into erasures (organisation_id, erasure_id, mode, key_id, people, known, step)
      select o.organisation_id, i.*, 'identify customers' from tenants o
@@ -138,12 +186,19 @@ async function repeatFor(
       erasures.map(({ known }) => known),
     ],
   );
-  const isNew = new Set(rows.map(({ erasure_id }) => erasure_id));
-  const added = entries.filter(({ erasure_id }) => isNew.has(erasure_id));
+  return new Set(rows.map(({ erasure_id }) => erasure_id));
+}
+
+async function addHashes(
+  client: Client,
+  of: { readonly organisationId: string; readonly version: number },
+  entries: readonly LedgerEntry[],
+): Promise<void> {
+  if (entries.length === 0) return;
   await addSuppressions(
     client,
-    { organisationId, version: versions[0].version },
-    added.map(({ erasure_id, hash, filter, key_fingerprint, lifted_at }) => ({
+    of,
+    entries.map(({ erasure_id, hash, filter, key_fingerprint, lifted_at }) => ({
       erasureId: erasure_id,
       hash: Buffer.from(hash, 'hex'),
       filter: BigInt(filter),
@@ -151,9 +206,6 @@ async function repeatFor(
       liftedBefore: lifted_at ?? null,
     })),
   );
-  const lifted = erasures.filter(({ erasure_id, lifted_at }) => lifted_at && !isNew.has(erasure_id));
-  await liftFor(client, organisationId, lifted);
-  return isNew.size;
 }
 
 /** Lifts erasures that were requested before the restored time and lifted after it. */

@@ -1,7 +1,7 @@
 // @module-tag full
 
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -11,7 +11,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { erasePeople } from '../support/erase-people.ts';
 import { linesOf } from '../support/lines-of.ts';
-import { newShop } from '../support/new-records.ts';
+import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
@@ -198,6 +198,53 @@ it('a second restore keeps the acts and erasures from before and after the first
   expect(await attempt()).toContain('1 organisations were deleted again.');
 });
 
+it('a ledger and a log that are larger than the memory are applied', { timeout: 480_000 }, async () => {
+  const databaseUrl = await createTestDatabase();
+  const first = await start(databaseUrl);
+  await first.server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [audit, erasures] = ['audit.ndjson', 'erasures.ndjson'].map((file) => join(folder, file));
+  const second = await start(databaseUrl);
+  await erasePeople(second.api, { customer_ids: [randomUUID()] });
+  await second.server.run('backup-log', '--to', folder);
+  await second.server.stop();
+
+  const [entry] = linesOf(readFileSync(erasures!, 'utf8'));
+  // The organisations other than acme were created after the backup.
+  const organisations = [...many(5, () => randomUUID()), entry.organisation_id];
+  const ofEach = 20_000;
+  const large = organisations.flatMap((organisation_id) => {
+    const erasure_id = randomUUID();
+    const hashes = many(ofEach, () => randomUUID().replaceAll('-', ''));
+    return hashes.map((hash) => ({ ...entry, organisation_id, erasure_id, hash }));
+  });
+  const write = (file: string, lines: readonly object[]) =>
+    writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  write(erasures!, [...large, entry, { entries: large.length + 1 }]);
+  const log = linesOf(readFileSync(audit!, 'utf8'));
+  const acts = 5_000;
+  const newer = many(acts, (n) => ({
+    ...log[0],
+    audit_id: String(Number(log[0].audit_id) + acts - n),
+    act: 'test',
+    details: { padding: '-'.repeat(5_000) },
+  }));
+  write(audit!, [...newer, ...log]);
+
+  const small = await startBuiltServer({ DATABASE_URL: copyUrl, NODE_OPTIONS: '--max-old-space-size=48' });
+  await small.stop();
+  const said = await small.run('after-restore', '--audit', audit!, '--erasures', erasures!);
+  expect(said).toContain('2 erasures are repeated');
+  const [counts] = await queryDatabase(
+    copyUrl,
+    `select (select count(*)::integer from suppressions) as hashes,
+       (select count(*)::integer from audit_log where act = 'test' and imported_at is not null) as entries`,
+  );
+  expect(counts).toEqual({ hashes: ofEach + 1, entries: acts });
+});
+
 it('the backup of the log is never replaced by one of a database that lacks its entries', async () => {
   const databaseUrl = await createTestDatabase();
   const first = await start(databaseUrl);
@@ -218,4 +265,8 @@ it('the backup of the log is never replaced by one of a database that lacks its 
   expect(files()).toEqual(before);
   await second.server.run('backup-log', '--to', folder);
   expect(files()[1]).toMatch(/\{"entries":0,"written_at":"[^"]+"\}\n$/);
+  // More than a string can contain.
+  truncateSync(join(folder, 'audit.ndjson'), 2 ** 30);
+  await second.server.run('backup-log', '--to', folder);
+  expect(statSync(join(folder, 'audit.ndjson')).size).toBeLessThan(1_000_000);
 });

@@ -253,7 +253,7 @@ async function useEverything(): Promise<void> {
     );
     const ofOne = { organisationId: rows[0]?.organisation_id, since: new Date(0) };
     for (const filter of [{}, ofOne]) await listAuditEntries(pool, filter, 10);
-    const entries = await listAuditEntries(pool, {}, 1_000);
+    const entries = (await listAuditEntries(pool, {}, 1_000)).toReversed();
     await reserveIds(pool, entries);
     await inTransaction(pool, (client) => importEntries(client, entries));
     await noteBackup(pool, new Date());

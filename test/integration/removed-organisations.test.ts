@@ -305,7 +305,9 @@ it('deletions and restorations in the log are repeated after a restore of the da
   await deleteOrganisation(test.pool, by, deleted.slug);
   await deleteOrganisation(test.pool, by, restored.slug);
   await restoreOrganisation(test.pool, by, restored.slug);
-  const log = (await listAuditEntries(test.pool, {}, 1_000)).filter(({ at }) => new Date(at) >= began);
+  const log = (await listAuditEntries(test.pool, {}, 1_000))
+    .filter(({ at }) => new Date(at) >= began)
+    .toReversed();
   // Recreate the state that a backup would restore: one organisation was not deleted yet, and the other had been deleted
   // but not restored yet.
   await owner.query('update organisations set deleted_at = null where slug = $1', [deleted.slug]);

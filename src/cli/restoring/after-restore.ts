@@ -1,6 +1,5 @@
 // cli/restoring/: commands for backing up the logs and for reopening a restored database.
 
-import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import {
   confirmRestore,
@@ -11,28 +10,29 @@ import {
   revokeAllKeys,
 } from '../../operator/after-restore.ts';
 import type { AuditEntry } from '../../operator/audit-log.ts';
+import type { Saved } from '../../operator/batches.ts';
 import {
   compareLedger,
   type Lacking,
-  type LedgerEnd,
   type LedgerEntry,
   repeatErasures,
 } from '../../operator/erasure-ledger.ts';
 import { findOrganisation } from '../../operator/organisations.ts';
 import { type OrganisationLimit, organisationLimits } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { isUuid } from '../../registry/fields.ts';
 import { keptTypes } from '../../retention/kept-days.ts';
 import { commandError } from '../arguments/help.ts';
 import { operator } from '../arguments/operator.ts';
 import { withPool } from '../database/with-pool.ts';
 import { flagOf, keptText } from '../organisations.ts';
+import { auditLogIn, ledgerIn, openSaved } from './saved-files.ts';
 
 export async function run(args: string[]): Promise<void> {
   const { audit: file, erasures, removed, 'revoke-all-keys': all, ...flags } = readFlags(args);
   const withoutErasures = flags['without-erasures'];
-  const entries = file === undefined ? [] : await readEntries(file);
-  const ledger = erasures === undefined ? [] : await readErasures(erasures);
+  await using files = new AsyncDisposableStack();
+  const entries = file === undefined ? [] : await auditLogIn(files.use(await openSaved(file)), file);
+  const ledger = erasures === undefined ? [] : await ledgerIn(files.use(await openSaved(erasures)), erasures);
   await withPool(async (pool) => {
     const by = operator();
     if (!all && !(await reachesBack(pool, entries)))
@@ -142,9 +142,9 @@ function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>):
 
 interface Ledger {
   readonly file: string;
-  readonly ledger: readonly LedgerEntry[];
+  readonly ledger: Saved<LedgerEntry>;
   /** Of the old database's audit log. */
-  readonly entries: readonly AuditEntry[];
+  readonly entries: Saved<AuditEntry>;
   readonly removed: readonly string[];
 }
 
@@ -153,8 +153,9 @@ async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledge
   for (const slug of removed)
     if (!(await findOrganisation(pool, slug)))
       throw commandError(`--removed names ${slug}, which is not an organisation of this database`);
-  const removals = entries.filter(({ act }) => act === 'organisation.remove');
-  const removedIds = new Set(removals.map(({ details }) => String(details.organisation_id)));
+  const removedIds = new Set<string>();
+  for await (const { act, details } of entries)
+    if (act === 'organisation.remove') removedIds.add(String(details.organisation_id));
   const { true: gone = [], false: lacking = [] } = Object.groupBy(
     await compareLedger(pool, ledger),
     ({ organisation_id, slug }) => `${removedIds.has(organisation_id) || removed.includes(slug)}` as const,
@@ -176,77 +177,4 @@ function slugsOf(organisations: readonly Lacking[]): string {
   const slugs = organisations.slice(0, 10).map(({ slug }) => slug);
   if (organisations.length > 10) slugs.push(`${organisations.length - 10} others`);
   return slugs.join(', ');
-}
-
-async function readErasures(file: string): Promise<LedgerEntry[]> {
-  const lines = (await readText(file)).split('\n').filter((line) => line !== '');
-  let parsed: unknown[];
-  try {
-    parsed = lines.map((line) => JSON.parse(line));
-  } catch {
-    throw commandError(
-      `${file} is not a complete ledger, because it has a line that is not JSON; ${anotherLedger}`,
-    );
-  }
-  const { entries } = (parsed.pop() ?? {}) as Partial<LedgerEnd>;
-  if (typeof entries !== 'number')
-    throw commandError(
-      `${file} is cut off, because its last line is not the number of entries; ${anotherLedger}. Ledgers of earlier versions ` +
-        `have no such line: if this one is complete, add {"entries":${lines.length}} as the last line`,
-    );
-  if (entries !== parsed.length)
-    throw commandError(
-      `${file} is incomplete, because it has ${parsed.length} of ${entries} entries; ${anotherLedger}`,
-    );
-  if ((parsed as LedgerEntry[]).every(isLedgerEntry)) return parsed as LedgerEntry[];
-  throw commandError(`${file} is not a ledger; ${anotherLedger}`);
-}
-
-const anotherLedger = 'write it again with intake-server erasures on the old database, or use another copy';
-
-async function readText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: Error) => {
-    throw commandError(`${file} cannot be read: ${error.message}`);
-  });
-}
-
-function isLedgerEntry({ erasure_id, hash, key_fingerprint: key, lifted_at: lifted }: LedgerEntry): boolean {
-  return (
-    isUuid(erasure_id) &&
-    /^[0-9a-f]{32}$/.test(hash) &&
-    (key == null || /^[0-9a-f]{16}$/.test(key)) &&
-    (lifted == null || !Number.isNaN(Date.parse(lifted)))
-  );
-}
-
-async function readEntries(file: string): Promise<AuditEntry[]> {
-  const text = await readText(file);
-  try {
-    // Earlier versions wrote an array.
-    const entries: unknown[] = text.startsWith('[')
-      ? JSON.parse(text)
-      : text
-          .split('\n')
-          .filter((line) => line !== '')
-          .map((line) => JSON.parse(line));
-    if (entries.every(isAuditEntry)) return entries;
-  } catch {
-    // The error below explains what to do.
-  }
-  throw commandError(
-    `${file} is not an audit log; write it with intake-server audit --json --since <day> on the old database`,
-  );
-}
-
-function isAuditEntry(entry: unknown): entry is AuditEntry {
-  const { audit_id, at, actor, act, organisation, details } = (entry ?? {}) as Partial<AuditEntry>;
-  return (
-    /^\d{1,15}$/.test(String(audit_id)) &&
-    !Number.isNaN(Date.parse(String(at))) &&
-    typeof actor === 'string' &&
-    typeof act === 'string' &&
-    (organisation === null || typeof organisation === 'string') &&
-    typeof details === 'object' &&
-    details !== null
-  );
 }

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type AuditEntry, entriesInLog, noteBackup, readAuditLog } from '../../operator/audit-log.ts';
@@ -32,11 +32,10 @@ async function backUp(pool: Pool, to: string): Promise<void> {
 
 /** Refuses to replace a file whose newest entry the audit log lacks. */
 async function refuseNewer(pool: Pool, file: string): Promise<void> {
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const line = await readFirstLine(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw commandError(`${file} cannot be read: ${error.message}`);
   });
-  const [line = ''] = text.split('\n', 1);
   if (line === '') return;
   let isOurs = false;
   try {
@@ -48,6 +47,16 @@ async function refuseNewer(pool: Pool, file: string): Promise<void> {
   throw commandError(
     `${file} has entries that this database lacks, because it was restored or is another one. Run intake-server after-restore with this file first, or write to another folder`,
   );
+}
+
+/** No entry is longer than this. */
+const entryBytesMax = 1024 * 1024;
+
+async function readFirstLine(name: string): Promise<string> {
+  await using file = await open(name);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(entryBytesMax), 0, entryBytesMax, 0);
+  const [line = ''] = buffer.toString('utf8', 0, bytesRead).split('\n', 1);
+  return line;
 }
 
 async function* auditLines(pool: Pool): AsyncGenerator<string> {
