@@ -336,8 +336,25 @@ it('keys wait for people whom a second restore adds while the first is identifie
   await sweepStep(serving, organisationId, suppressions);
   expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'identify' });
   await restored(1);
-  await sweepNow(organisationId);
-  expect(await looksForPeople()).toBe(true);
+  const second = async () =>
+    (
+      await test.pool.query<{ state: string; step: string }>(
+        `select state, step from erasures where organisation_id = $1 order by erasure_id desc limit 1`,
+        [organisationId],
+      )
+    ).rows[0];
+  // The first people are identified, and all their sources searched, before the second erasure joins a sweep.
+  let steps = 0;
+  for (; (await second())?.state === 'requested'; steps++) {
+    expect([await second(), await looksForPeople()]).toEqual([
+      { state: 'requested', step: 'identify customers' },
+      true,
+    ]);
+    await vi.waitFor(async () => expect(await sweepStep(serving, organisationId, suppressions)).toBe(true), {
+      timeout: 30_000,
+    });
+  }
+  expect(steps).toBeGreaterThan(5);
   await vi.waitFor(
     async () => {
       await sweepNow(organisationId);

@@ -37,7 +37,7 @@ export const analyseFunction = `
     elsif exists (select from pg_stats s where s.inherited and s.schemaname = 'public' and s.tablename = analysed) then
       execute format('analyze %s %s', case when is_new then 'only' end, named);
     end if;
-    execute format('select not exists (select from %s)', named) into is_empty;
+    execute format('select not exists (select 1 from %s)', named) into is_empty;
     if is_new and is_empty then
       perform pg_clear_attribute_stats('public', analysed, s.attname, s.inherited)
       from pg_stats s where s.schemaname = 'public' and s.tablename = analysed;
