@@ -27,8 +27,8 @@ afterAll(() => processes.end());
 /** Returns the job's place, or undefined when the erasure is swept. */
 async function place(): Promise<string | undefined> {
   const { rows } = await admin.query<{ state: string; at: string }>(
-    `select state, coalesce((select concat(step, ' ', position) from jobs where kind = 'erasures'), '') as at
-     from erasures`,
+    `select e.state, concat(j.step, ' ', j.position) as at
+     from erasures e left join jobs j on j.organisation_id = e.organisation_id and j.kind = 'erasures'`,
   );
   return rows[0]?.state === 'swept' ? undefined : rows[0]?.at;
 }

@@ -96,7 +96,7 @@ async function rewriteAll(organisationId: string) {
 
 async function aDayLater(organisationId: string): Promise<void> {
   await test.pool.query(
-    `update tenants set user_ids_rewritten_from = user_ids_rewritten_from - interval '25 hours' where organisation_id = $1`,
+    `update tenants set user_ids_rewritten_from = now() - interval '25 hours' where organisation_id = $1`,
     [organisationId],
   );
 }
