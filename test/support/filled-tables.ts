@@ -5,6 +5,9 @@ import type pg from 'pg';
 /** An SQL expression for ascending ids, because inserting a million random ids into an index takes ten times as long. */
 const uuidOf = (number: string) => `lpad(to_hex(${number}), 32, '0')::uuid`;
 
+/** Fixed, so that rows which are added later are older by `n`, however long the tests took between. */
+const started = new Date().toISOString();
+
 /** The SQL expression for a column's value in row n, by the column's type. */
 const byType: Readonly<Record<string, string>> = {
   uuid: uuidOf('n'),
@@ -17,7 +20,7 @@ const byType: Readonly<Record<string, string>> = {
   date: `date '2000-01-01' + n % 1000`,
   bytea: `'x'::bytea`,
   jsonb: `to_jsonb(n)`,
-  'timestamp with time zone': `now() - n * interval '1 ms'`,
+  'timestamp with time zone': `timestamptz '${started}' - n * interval '1 ms'`,
   'double precision': 'n % 90',
   'text[]': `array['text']`,
   'integer[]': `array[1]`,
