@@ -19,9 +19,9 @@ import type { AdminParts } from './admin/parts.ts';
 import { operatorSessionOperations } from './console/operator-session.ts';
 import { addConsole, consolePaths } from './console/pages.ts';
 import { consoleOperations } from './console/session.ts';
-import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
+import { type Admission, admit, admitOperator } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
-import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
+import { preflightHeaders } from './operation/browser-keys.ts';
 import { repeatedKey } from './operation/idempotency-key.ts';
 import type { Answer, Call, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
@@ -43,7 +43,7 @@ declare module 'fastify' {
     countUnderWay(): number;
   }
   interface FastifyRequest {
-    passed: (Admitted & { readonly holding: Holding }) | undefined;
+    passed: (Admission & { readonly holding: Holding }) | undefined;
     /** Undefined if tracing is off or the request is not traced. */
     trace: RequestTrace | undefined;
   }
@@ -53,7 +53,7 @@ interface Api<P> {
   readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
   readonly parts: P;
-  readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
+  readonly admit: (request: FastifyRequest) => Promise<Admission>;
 }
 
 /** The caller must start listening, handle signals and close it. */
@@ -62,7 +62,7 @@ export async function buildApp(parts: Parts, certificate?: Certificate): Promise
     name: 'public',
     operations: parts.config.console ? [...operations, ...consoleOperations] : operations,
     parts,
-    admit: (request, seen) => admit(request, parts, seen),
+    admit: (request) => admit(request, parts),
   });
 }
 
@@ -182,22 +182,15 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     // A proxy may send a request before it notices that this process is stopping.
     if (closing) reply.header('connection', 'close');
-    let hasKey = false;
-    const seen: Seen = {
-      principal: ({ organisationId, keyId }) => {
-        hasKey = true;
-        line.organisation_id = organisationId;
-        line.key_id = keyId;
-      },
-      origin: (origin) => void reply.headers(corsHeaders(origin)),
-      limits: (headers) => void reply.headers({ ...headers }),
-      quota: (header) => void reply.header('intake-quota', header),
-    };
     const began = { epochMs: Date.now(), monotonicMs: performance.now() };
-    const admitted = await admit(request, seen).finally(() => {
-      if (parts.traces) beginTrace(request, parts.traces, hasKey, began);
-    });
-    request.passed = { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) };
+    const admission = await admit(request);
+    const { principal, headers, refusal } = admission;
+    line.organisation_id = principal?.organisationId;
+    line.key_id = principal?.keyId;
+    reply.headers(headers);
+    if (parts.traces) beginTrace(request, parts.traces, principal !== undefined, began);
+    if (refusal !== undefined) throw refusal;
+    request.passed = { ...admission, holding: parts.bytesInFlight.hold(principal ?? nobody) };
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -266,13 +259,14 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
     url: routeOf(operation),
     config: { operation },
     async handler(request, reply) {
-      const { principal, token, query, holding } = passedOf(request);
+      const { principal, token, query, overQuota, holding } = passedOf(request);
       const body = request.body as Buffer | undefined;
       const call: Call = {
         requestId: request.id,
         client: () => ({ address: request.ip, isEncrypted: request.protocol === 'https' }),
         principal,
         token,
+        overQuota,
         params: request.params as Record<string, string>,
         query,
         headers: request.headers,

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { quotaRefusal } from '../admission/quota.ts';
-import type { LimitHeaders } from '../admission/request-limits.ts';
+import { type Quota, quotaRefusal } from '../admission/quota.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import {
@@ -18,7 +17,7 @@ import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
 import { isFromConsole, refuseOtherPage, refuseOtherSession } from './console/from-console.ts';
 import { consoleCookie, operatorCookie } from './console/session-cookie.ts';
-import { isPreflight, refuseVisitor } from './operation/browser-keys.ts';
+import { corsHeaders, isPreflight, refuseVisitor } from './operation/browser-keys.ts';
 import type { Operation, Parts } from './operation/operation.ts';
 import { type Query, readQuery } from './operation/query.ts';
 
@@ -32,54 +31,60 @@ declare module 'fastify' {
   }
 }
 
-export interface Admitted {
-  readonly principal: Principal | undefined;
-  readonly token?: string | undefined;
-  readonly query: Query;
-}
-
-/** Called as soon as a value is known, even if the request is refused later. */
-export interface Seen {
-  principal(principal: Principal): void;
-  /** Called with an origin whose pages may read the response. */
-  origin(origin: string): void;
-  limits(headers: LimitHeaders): void;
-  quota(header: string): void;
+/** What the gate found out, even if it refuses the request. */
+export interface Admission {
+  principal?: Principal;
+  token?: string;
+  query: Query;
+  /** For the response, whatever it is. */
+  readonly headers: Record<string, string>;
+  /** A quota is exceeded. Only a request that repeats one that is already stored may pass, which its handler finds out. */
+  overQuota?: RequestError | undefined;
+  /** Thrown once the rest has been noted. */
+  refusal?: unknown;
 }
 
 /**
  * Runs the checks that come before the body is read. If several of them would fail, their order decides which failure is
  * reported: HTTPS, key, browser key restrictions, request limit, path, method, permission, clock, parameters, quota.
  */
-export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): Promise<Admitted> {
-  const { config, requestLimits } = parts;
-  refuseUnsound(request, config);
-  if (isPreflight(request)) return { principal: undefined, query: {} };
-  const { operation } = request.routeOptions.config;
-  const { origin = '' } = request.headers;
-  const onBrowserKey = (origins: readonly string[]) => {
-    if (operation?.isForBrowsers && origins.includes(origin)) seen.origin(origin);
-  };
-  const principal = await principalFor(request, parts, onBrowserKey);
-  // A batch counts as one interaction until its body has been read, and then as the number of interactions in it.
-  const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
-  if (principal) {
-    seen.principal(principal);
-    const isVisitor = principal.visitor !== undefined;
-    if (isVisitor) refuseVisitor(request, principal);
-    // A visitor's request for an unknown path does not count against the organisation's limits.
-    if (operation || !isVisitor) seen.limits(await requestLimits.count(limited, principal));
+export function admit(request: FastifyRequest, parts: Parts): Promise<Admission> {
+  return noting(async (admission) => {
+    const { config, requestLimits } = parts;
+    refuseUnsound(request, config);
+    if (isPreflight(request)) return;
+    const { operation } = request.routeOptions.config;
+    const principal = await principalFor(request, parts, admission);
+    // A batch counts as one interaction until its body has been read, and then as the number of interactions in it.
+    const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
+    if (principal) {
+      admission.principal = principal;
+      const isVisitor = principal.visitor !== undefined;
+      if (isVisitor) refuseVisitor(request, principal);
+      // A visitor's request for an unknown path does not count against the organisation's limits.
+      if (operation || !isVisitor)
+        Object.assign(admission.headers, await requestLimits.count(limited, principal));
+    }
+    if (request.is404) refuseUnknownType(request);
+    refuseUnknownAddress(request, config);
+    refuseOtherMethod(request);
+    if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
+      throw lacksPermission(operation.permission);
+    }
+    if (operation?.permission) refuseWrongClock(operation, parts);
+    admission.query = queryOf(request);
+    if (operation?.storesRecords && principal?.quota) applyQuota(request, principal.quota, admission);
+  });
+}
+
+async function noting(check: (admission: Admission) => Promise<void>): Promise<Admission> {
+  const admission: Admission = { query: {}, headers: {} };
+  try {
+    await check(admission);
+  } catch (error) {
+    admission.refusal = error;
   }
-  if (request.is404) refuseUnknownType(request);
-  refuseUnknownAddress(request, config);
-  refuseOtherMethod(request);
-  if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
-    throw lacksPermission(operation.permission);
-  }
-  if (operation?.permission) refuseWrongClock(operation, parts);
-  const query = queryOf(request);
-  if (operation?.storesRecords && principal?.quota) applyQuota(request, principal, query, seen);
-  return { principal, query };
+  return admission;
 }
 
 /** What a process with a wrong clock stores would be sorted, kept and deleted wrongly, and its keys would expire. */
@@ -88,26 +93,23 @@ function refuseWrongClock({ method }: Operation<never>, { server }: Pick<Parts, 
   if (error) throw error;
 }
 
-/** Dry runs are exempt, and so are requests with an `Idempotency-Key`, which may repeat one that is already stored. */
-function applyQuota(
-  { headers, routeOptions }: FastifyRequest,
-  { quota, visitor }: Principal,
-  query: Query,
-  seen: Seen,
-): void {
-  if (quota && visitor === undefined) seen.quota(quota.header);
-  const refusal = quotaRefusal(quota, visitor);
+/** Dry runs are exempt. A request with an `Idempotency-Key` may repeat one that is already stored. */
+function applyQuota({ headers, routeOptions }: FastifyRequest, quota: Quota, admission: Admission): void {
+  const { principal, query } = admission;
+  if (principal?.visitor === undefined) admission.headers['intake-quota'] = quota.header;
+  const refusal = query.dry_run === true ? undefined : quotaRefusal(quota, principal?.visitor);
   const takesKey = routeOptions.config.operation?.requestHeaders?.['Idempotency-Key'] !== undefined;
   const mayRepeat = takesKey && headers['idempotency-key'] !== undefined;
-  if (refusal && query.dry_run !== true && !mayRepeat) throw refusal;
+  if (refusal && !mayRepeat) throw refusal;
+  admission.overQuota = refusal;
 }
 
 function principalFor(
   request: FastifyRequest,
   parts: Parts,
-  onBrowserKey: (origins: readonly string[]) => void,
+  admission: Admission,
 ): Promise<Principal | undefined> | undefined {
-  const { headers, ip: address } = request;
+  const { headers, ip: address, routeOptions } = request;
   if (isOpen(request, parts.config)) return undefined;
   // Console requests are authenticated by their cookie, even if they contain a key, and all others only by key.
   if (isFromConsole(request)) {
@@ -118,23 +120,30 @@ function principalFor(
     });
   }
   const credentials = { authorization: headers.authorization, address };
-  return authenticate(parts.keys, parts.failedKeys, credentials, onBrowserKey);
+  const { origin = '' } = headers;
+  return authenticate(parts.keys, parts.failedKeys, credentials, (origins) => {
+    const mayRead = routeOptions.config.operation?.isForBrowsers && origins.includes(origin);
+    if (mayRead) Object.assign(admission.headers, corsHeaders(origin));
+  });
 }
 
 /**
  * Wrong tokens are not counted: a token has 256 random bits and cannot be guessed, and counting by IP address would lock
  * out valid tokens behind the same proxy.
  */
-export async function admitOperator(request: FastifyRequest, parts: AdminParts): Promise<Admitted> {
-  const { config, pool } = parts;
-  refuseUnsound(request, config);
-  const token = isOpen(request, config) ? undefined : await tokenFor(request, pool);
-  refuseUnknownAddress(request, config);
-  refuseOtherMethod(request);
-  const { operation } = request.routeOptions.config;
-  if (token?.role === 'read-only' && operation?.method !== 'GET') throw new RequestError('read_only_token');
-  if (token && operation) refuseWrongClock(operation, parts);
-  return { principal: undefined, token: token?.name, query: queryOf(request) };
+export function admitOperator(request: FastifyRequest, parts: AdminParts): Promise<Admission> {
+  return noting(async (admission) => {
+    const { config, pool } = parts;
+    refuseUnsound(request, config);
+    const token = isOpen(request, config) ? undefined : await tokenFor(request, pool);
+    refuseUnknownAddress(request, config);
+    refuseOtherMethod(request);
+    const { operation } = request.routeOptions.config;
+    if (token?.role === 'read-only' && operation?.method !== 'GET') throw new RequestError('read_only_token');
+    if (token && operation) refuseWrongClock(operation, parts);
+    if (token) admission.token = token.name;
+    admission.query = queryOf(request);
+  });
 }
 
 async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToken> {

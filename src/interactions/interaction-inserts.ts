@@ -19,7 +19,7 @@ import {
   userOf,
   writtenOut,
 } from './interaction-rows.ts';
-import type { KnownIds } from './known-ids.ts';
+import type { KnownIds, KnownReferences } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
 interface Added {
@@ -30,15 +30,15 @@ interface Added {
 
 /**
  * Stores, in one commit, the interactions whose references exist, whose keys are free and whose people have not been
- * erased. It reads `known` only once it has a connection, because ids may be removed from it during the wait.
+ * erased. Known ids are read only once it has a connection, because they may be forgotten during the wait.
  */
 export async function flushInteractions(
   pools: NodePools,
   node: string | undefined,
   all: readonly Omit<Added, 'suppressionsVersion'>[],
-  known: () => KnownIds,
-  suppressions: Suppressions,
+  references: KnownReferences,
 ): Promise<ReadonlySet<string>> {
+  const { suppressions } = references;
   const found = (client: Client) => {
     const checked = all.map(({ organisationId, interactions }) => {
       const suppressionsVersion = suppressions.versionOf(organisationId);
@@ -50,7 +50,7 @@ export async function flushInteractions(
       const isFree = (added: NewInteraction) => !suppressions.mayBeErased(organisationId, idsOf(added));
       return { organisationId, suppressionsVersion, interactions: interactions.filter(isFree) };
     });
-    return foundOf(client, checked, known());
+    return foundOf(client, checked, references.known);
   };
   const isCluster = node !== undefined || (await pools.isCluster());
   if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);

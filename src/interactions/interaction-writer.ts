@@ -4,11 +4,10 @@ import type { NodePools } from '../postgres/cluster/node-pools.ts';
 import { StallWatch } from '../postgres/health/stall-watch.ts';
 import { isLockNotAcquired, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
-import type { Suppressions } from '../suppression/suppressions.ts';
 import type { Traces } from '../traces/traces.ts';
 import { flushInteractions, isKeyed } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
-import { KnownIds } from './known-ids.ts';
+import type { KnownReferences } from './known-ids.ts';
 
 interface Group {
   readonly organisationId: string;
@@ -30,7 +29,6 @@ interface Waiting {
  */
 export class InteractionWriter {
   readonly #pools: NodePools;
-  #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
   /** Queued or being written. */
@@ -40,19 +38,18 @@ export class InteractionWriter {
   #scheduled = false;
 
   readonly stallWatch = new StallWatch();
-  readonly suppressions: Suppressions;
+  readonly references: KnownReferences;
   readonly #onFlush: (rows: number) => void;
   readonly #traces: Traces | undefined;
 
   constructor(
     pools: NodePools,
-    suppressions: Suppressions,
+    references: KnownReferences,
     onFlush: (rows: number) => void = () => {},
     traces?: Traces,
   ) {
     this.#pools = pools;
-    this.suppressions = suppressions;
-    suppressions.onNewVersion = () => this.forgetKnown();
+    this.references = references;
     this.#traces = traces;
     this.#onFlush = onFlush;
   }
@@ -150,21 +147,11 @@ export class InteractionWriter {
         organisationId,
         interactions: waiting.map(({ added }) => added),
       }));
-      return await flushInteractions(this.#pools, node, all, () => this.#known, this.suppressions);
+      return await flushInteractions(this.#pools, node, all, this.references);
     } catch (error) {
-      if (isDatabaseFault(error)) this.forgetKnown();
+      if (isDatabaseFault(error)) this.references.forgetKnown();
       throw error;
     }
-  }
-
-  /** `forgetKnown` replaces the set, so ids that are added to the old set are lost. */
-  get known(): KnownIds {
-    return this.#known;
-  }
-
-  /** The ids may come from a server that is gone. Called when a connection was lost or another server answers. */
-  forgetKnown(): void {
-    this.#known = new KnownIds();
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,32 @@
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 
 type Generation = Map<string, Map<ResourceType, Set<string>>>;
+
+/** The ids that need no lookup, and who was erased: uploads and interactions of a process share them. */
+export class KnownReferences {
+  #known = new KnownIds();
+  readonly suppressions: Suppressions;
+
+  constructor(suppressions: Suppressions) {
+    this.suppressions = suppressions;
+    suppressions.onNewVersion = () => this.forgetKnown();
+  }
+
+  /** Read it only after checking the suppressions, because the check may clear it. */
+  get known(): KnownIds {
+    return this.#known;
+  }
+
+  /**
+   * The ids may come from a server that is gone. Called when a connection was lost or another server answers. Replaces the
+   * set, so ids that are added to the old one are lost.
+   */
+  forgetKnown(): void {
+    this.#known = new KnownIds();
+  }
+}
 
 /**
  * Saves looking up ids for each interaction. Clients cannot delete records, and an erasure clears the cache, so an id

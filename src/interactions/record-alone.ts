@@ -13,7 +13,6 @@ import { KindList } from '../rejections/kind-list.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
 import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
 import { openIdsAmong } from '../suppression/hidden-ids.ts';
-import type { Suppressions } from '../suppression/suppressions.ts';
 import { claimIdempotencyKey, findHolder, replaceClaim } from './idempotency-keys.ts';
 import { doneOf, isKeyed } from './interaction-inserts.ts';
 import {
@@ -27,13 +26,12 @@ import {
   userOf,
   withoutUser,
 } from './interaction-rows.ts';
-import type { KnownIds } from './known-ids.ts';
+import type { KnownReferences } from './known-ids.ts';
 import { interactionReferences, missingAmong, referencedBy } from './look-up-references.ts';
 
 export interface Alone {
   readonly requestId: string;
-  /** Read `known` only after checking the suppressions, because the check may clear it. */
-  readonly references: { readonly known: KnownIds; readonly suppressions: Suppressions };
+  readonly references: KnownReferences;
   /** A different body with the same Idempotency-Key is then refused even if the first body was not stored. */
   readonly isFromBrowser: boolean;
   readonly refusal: RequestError | undefined;

@@ -69,7 +69,7 @@ async function write(
 ): Promise<Recorded> {
   const recorded = { stored: storedForm(added), isRepeated: false };
   if (!alone.refusal && (await writer.write(added))) return recorded;
-  const tried = await recordAlone(pool, added, { ...alone, references: writer });
+  const tried = await recordAlone(pool, added, { ...alone, references: writer.references });
   if (!('refused' in tried)) return tried;
   if (alone.isFromBrowser) return recorded;
   throw refusal(tried.refused, false);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { KnownIds } from '../interactions/known-ids.ts';
+import { KnownReferences } from '../interactions/known-ids.ts';
 import { limits } from '../limits.ts';
 import { makeAllPartitions } from '../maintenance/chores.ts';
 import type { Operator } from '../operator/audit-log.ts';
@@ -12,7 +12,6 @@ import { uuidV7Words } from '../registry/uuid-v7.ts';
 import { Suppressions } from '../suppression/suppressions.ts';
 import { UploadChecker } from '../uploads/read/upload-checker.ts';
 import { commitBatch, type Progress } from '../uploads/store/commit-batch.ts';
-import type { KnownReferences } from '../uploads/store/store-interactions.ts';
 import { type BegunImport, beginImport, importedSoFar, importKeyId, noteImported } from './begin-import.ts';
 import type { MovePools, Report } from './export-organisation.ts';
 import { moveLimits } from './limits.ts';
@@ -78,16 +77,7 @@ class ImportRun {
     this.#pool = pool;
     this.#import = running;
     this.#checker = checker;
-    const suppressions = new Suppressions(erasureKeys);
-    const references = {
-      known: new KnownIds(),
-      suppressions,
-      forgetKnown() {
-        references.known = new KnownIds();
-      },
-    };
-    suppressions.onNewVersion = references.forgetKnown;
-    this.#references = references;
+    this.#references = new KnownReferences(new Suppressions(erasureKeys));
   }
 
   /** Returns when the whole part is stored, because the next part may refer to it. */

@@ -1,6 +1,7 @@
 // uploads/: processes uploads from their bytes to their responses, does dry runs, and replays rejections.
 
 import { RequestError } from '../errors.ts';
+import type { KnownReferences } from '../interactions/known-ids.ts';
 import { limits } from '../limits.ts';
 import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -13,7 +14,7 @@ import type { CheckedBatch } from './read/batch-builder.ts';
 import type { Progress } from './store/commit-batch.ts';
 import { compare, type Target } from './store/compare.ts';
 import { checkRows, outcomesOf, type StoredRows } from './store/store-batch.ts';
-import { checkInteractions, type KnownReferences } from './store/store-interactions.ts';
+import { checkInteractions } from './store/store-interactions.ts';
 import { holderOf } from './store/upload-idempotency-keys.ts';
 import { Versions } from './store/versions.ts';
 

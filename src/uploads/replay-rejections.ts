@@ -1,5 +1,6 @@
 import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { invalidRequest, RequestError } from '../errors.ts';
+import type { KnownReferences } from '../interactions/known-ids.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
@@ -31,7 +32,6 @@ import { enterBatch, waitForTurn } from './store/batch-locks.ts';
 import { additionOf, storeChecked, storedOf } from './store/commit-batch.ts';
 import { isOfErased } from './store/leave-out-erased.ts';
 import { outcomesOf } from './store/store-batch.ts';
-import type { KnownReferences } from './store/store-interactions.ts';
 
 export interface Replay {
   readonly organisationId: string;

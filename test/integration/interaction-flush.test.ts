@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
+import { KnownReferences } from '../../src/interactions/known-ids.ts';
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwningNodes } from '../../src/postgres/cluster/owning-nodes.ts';
@@ -41,7 +42,7 @@ describe.each([
   let writer: CountingWriter;
   let organisationId: string;
   beforeEach(async () => {
-    writer = new CountingWriter(poolsOf(), new Suppressions([]));
+    writer = new CountingWriter(poolsOf(), new KnownReferences(new Suppressions([])));
     organisationId = await newOrganisation();
   });
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
+import { KnownReferences } from '../../src/interactions/known-ids.ts';
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
@@ -23,7 +24,7 @@ class LateItem extends InteractionWriter {
   isWritten: boolean | undefined;
 
   constructor(pool: OwnPool, storeItem: () => Promise<unknown>) {
-    super(new NodePools(pool), new Suppressions([]));
+    super(new NodePools(pool), new KnownReferences(new Suppressions([])));
     this.#storeItem = storeItem;
   }
 

@@ -6,6 +6,7 @@ import { type Service, startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
+import { KnownReferences } from '../../src/interactions/known-ids.ts';
 import { limits } from '../../src/limits.ts';
 import { Detours } from '../../src/postgres/cluster/node-detours.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
@@ -197,7 +198,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     const pools = new NodePools(test.pool, owners, (node) =>
       createPool(readConfig({ DATABASE_URL: at(node) }), () => {}),
     );
-    const writer = new InteractionWriter(pools, new Suppressions([]));
+    const writer = new InteractionWriter(pools, new KnownReferences(new Suppressions([])));
     // The first batch has too many rows to send each value as a parameter.
     const counts = apis.map((_, at) => (at === 0 ? 3 * limits.rowsWrittenOutMax : 1 + (at % 5)));
     const before = await storedOf();

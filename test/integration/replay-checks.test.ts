@@ -1,6 +1,6 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { KnownIds } from '../../src/interactions/known-ids.ts';
+import { KnownReferences } from '../../src/interactions/known-ids.ts';
 import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
@@ -60,11 +60,7 @@ async function client(slug: string) {
         filter: {},
         cursor: undefined,
       };
-      const references = {
-        known: new KnownIds(),
-        suppressions: new Suppressions([]),
-        forgetKnown: () => {},
-      };
+      const references = new KnownReferences(new Suppressions([]));
       try {
         const signer = await new SignedCursors(pool).for(organisationId, 'replay');
         return await replayRejections({ pool, checker, references, signer }, replay, (error) => {

@@ -11,6 +11,7 @@ import type { Parts } from '../../http/operation/operation.ts';
 import type { StallingPart } from '../../http/routes/health.ts';
 import type { Certificate } from '../../http/server/certificate.ts';
 import { InteractionWriter } from '../../interactions/interaction-writer.ts';
+import { KnownReferences } from '../../interactions/known-ids.ts';
 import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
@@ -60,25 +61,26 @@ export function createParts(
   const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
-  const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
+  const suppressions = new Suppressions(config.erasureKeys);
+  const references = new KnownReferences(suppressions);
+  const writerPool = createPool(ofWriter, () => references.forgetKnown(), forRequests);
   const detours = new Detours();
   const writerPools = new NodePools(
     writerPool,
     owners,
-    (node) => createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
+    (node) => createPool(at(node, ofWriter), () => references.forgetKnown(), forRequests),
     { detours },
   );
-  const suppressions = new Suppressions(config.erasureKeys);
   const server = new ServerState(keyPool);
   const requirements = new Requirements([server, suppressions.requirement(keyPool), new FileDescriptors()]);
   const onFlush = (rows: number) => metrics?.flushed(rows);
-  const writer = new InteractionWriter(writerPools, suppressions, onFlush, traces);
+  const writer = new InteractionWriter(writerPools, references, onFlush, traces);
   const checker = new UploadChecker();
   const cursors = new SignedCursors(keyPool);
   const keys = new KnownKeys(
     keyPool,
     () => {
-      writer.forgetKnown();
+      references.forgetKnown();
       suppressions.forget();
       cursors.forget();
     },
@@ -116,6 +118,7 @@ export function createParts(
     requestLimits: new RequestLimits(config, sharedCounts),
     bytesInFlight: new BytesInFlight(config),
     writer,
+    references,
     longReads: new FairQueue(turnsOfLongReads),
     checker,
     cursors,

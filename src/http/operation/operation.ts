@@ -6,7 +6,9 @@ import type { FairQueue } from '../../admission/fair-queue.ts';
 import type { LimitHeaders, RequestLimits } from '../../admission/request-limits.ts';
 import type { ChangeWatch } from '../../changes/change-watch.ts';
 import type { Config } from '../../config.ts';
+import type { RequestError } from '../../errors.ts';
 import type { InteractionWriter } from '../../interactions/interaction-writer.ts';
+import type { KnownReferences } from '../../interactions/known-ids.ts';
 import type { Principal } from '../../keys/authenticate.ts';
 import type { ConsoleSessions } from '../../keys/console-sessions.ts';
 import type { KnownKeys } from '../../keys/known-keys.ts';
@@ -35,6 +37,7 @@ export interface Parts {
   readonly requestLimits: RequestLimits;
   readonly bytesInFlight: BytesInFlight;
   readonly writer: InteractionWriter;
+  readonly references: KnownReferences;
   /** Organisations take turns to read long pages. */
   readonly longReads: FairQueue;
   readonly checker: UploadChecker;
@@ -57,6 +60,8 @@ export interface Call {
   readonly client: () => { readonly address: string; readonly isEncrypted: boolean };
   /** The name of the admin token. */
   readonly token?: string | undefined;
+  /** Set if only a request that repeats a stored one may pass, because the organisation may not store more. */
+  readonly overQuota: RequestError | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;

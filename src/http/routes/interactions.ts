@@ -1,4 +1,3 @@
-import { quotaRefusal } from '../../admission/quota.ts';
 import { ChangeCursors } from '../../changes/change-cursor.ts';
 import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
@@ -51,12 +50,18 @@ const record: Operation = {
     422: keyReused,
   },
   async handle(call, { pool, writer }) {
-    const { organisationId, visitor, quota } = principalOf(call);
-    const { requestId, body: sent } = call;
+    const { organisationId, visitor } = principalOf(call);
+    const { requestId, body: sent, overQuota } = call;
     const idempotencyKey = readIdempotencyKey(call);
     const isFromBrowser = visitor !== undefined;
-    const refusal = quotaRefusal(quota, visitor);
-    const request = { organisationId, requestId, body: sent, idempotencyKey, isFromBrowser, refusal };
+    const request = {
+      organisationId,
+      requestId,
+      body: sent,
+      idempotencyKey,
+      isFromBrowser,
+      refusal: overQuota,
+    };
     const record = () =>
       call.step('record interaction', () =>
         recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),

@@ -83,7 +83,7 @@ const replay: Operation = {
       hasQuota: true,
     },
   },
-  async handle(call, { pool, checker, writer, requestLimits, cursors }) {
+  async handle(call, { pool, checker, references, requestLimits, cursors }) {
     refuseBody(call);
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
@@ -93,7 +93,7 @@ const replay: Operation = {
       {
         pool: pool.atOwner(organisationId),
         checker,
-        references: writer,
+        references,
         signer: await cursors.for(organisationId, 'replay'),
       },
       {

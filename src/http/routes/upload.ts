@@ -1,4 +1,3 @@
-import { quotaRefusal } from '../../admission/quota.ts';
 import { RequestError, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { flag, optional } from '../../registry/fields.ts';
@@ -185,12 +184,11 @@ interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
 
 /** Uploads that have already started can still be replayed or finished. */
 async function refuseNew(call: Call, { pool }: Parts): Promise<void> {
-  const { organisationId, quota, visitor } = principalOf(call);
-  const refusal = quotaRefusal(quota, visitor);
-  if (!refusal || call.query.dry_run === true) return;
+  if (!call.overQuota) return;
+  const { organisationId } = principalOf(call);
   const key = readIdempotencyKey(call);
   const isBegun = key !== undefined && (await isKeyHeld(pool.atOwner(organisationId), organisationId, key));
-  if (!isBegun) throw refusal;
+  if (!isBegun) throw call.overQuota;
 }
 
 async function receive(type: UploadType, call: Call, parts: Parts): Promise<Received> {
@@ -236,7 +234,7 @@ async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answe
       requestId: call.requestId,
       type,
       idempotency,
-      references: parts.writer,
+      references: parts.references,
     };
     const body = await dryRun(parts.pool.atOwner(organisationId), rehearsal, batches);
     const counts = sumCounts(body.batches.map(({ data }) => data));
@@ -266,7 +264,7 @@ async function store(
     batchCount: batches.length,
     startedMs,
     idempotency,
-    references: parts.writer,
+    references: parts.references,
     isFromBrowser: visitor !== undefined,
     requestId: call.requestId,
   };

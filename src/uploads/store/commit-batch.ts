@@ -1,6 +1,7 @@
 import type { ReceiptAddition, ReceiptHead } from '../../bookkeeping/receipt-entry.ts';
 import { type Stored, storeInTransaction, type Work } from '../../bookkeeping/store.ts';
 import { RequestError } from '../../errors.ts';
+import type { KnownReferences } from '../../interactions/known-ids.ts';
 import { limits } from '../../limits.ts';
 import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
@@ -14,7 +15,7 @@ import type { CheckedBatch } from '../read/batch-builder.ts';
 import { enterBatch } from './batch-locks.ts';
 import { settleRejections } from './settle-rejections.ts';
 import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
-import { type KnownReferences, storeInteractions } from './store-interactions.ts';
+import { storeInteractions } from './store-interactions.ts';
 import { claimForUpload } from './upload-idempotency-keys.ts';
 
 export interface Progress {

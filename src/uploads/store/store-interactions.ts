@@ -1,23 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { insertEncoded } from '../../interactions/interaction-rows.ts';
-import type { KnownIds } from '../../interactions/known-ids.ts';
+import type { KnownReferences } from '../../interactions/known-ids.ts';
 import { missingAmong } from '../../interactions/look-up-references.ts';
 import { limits } from '../../limits.ts';
 import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { uuidFloor, uuidV7Words } from '../../registry/uuid-v7.ts';
-import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, type Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { leaveOutErased } from './leave-out-erased.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
-
-export interface KnownReferences {
-  readonly known: KnownIds;
-  readonly suppressions: Suppressions;
-  forgetKnown(): void;
-}
 
 /** `givenIds` contains, by index, the ids of replayed interactions that were sent with an Idempotency-Key. */
 export async function storeInteractions(

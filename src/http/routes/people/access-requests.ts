@@ -37,10 +37,13 @@ const request: Operation = {
     202: { description: 'The access request. Follow it with its `access_request_id`.', schema },
     409: refused('Too many are open or kept. Code: `too_many_access_requests`.'),
   },
-  async handle(call, { pool, writer }) {
+  async handle(call, { pool, references }) {
     const { organisationId, keyId } = principalOf(call);
     const asked = { organisationId, keyId, ...readPeople(peopleFields, call.body) };
-    return { status: 202, body: await requestAccess(pool.for(organisationId), asked, writer.suppressions) };
+    return {
+      status: 202,
+      body: await requestAccess(pool.for(organisationId), asked, references.suppressions),
+    };
   },
 };
 

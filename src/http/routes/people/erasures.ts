@@ -74,12 +74,12 @@ const request: Operation = {
     ),
     409: refused('Too many ids are being erased. Wait for `Retry-After`. Code: `too_many_erasures`.'),
   },
-  async handle(call, { pool, writer }) {
+  async handle(call, { pool, references }) {
     const { organisationId, keyId } = principalOf(call);
     const { mode = 'anonymise', ...people } = readPeople(fields, call.body);
     const asked = { organisationId, keyId, mode, ...people };
     const own = pool.for(organisationId);
-    const hasher = await writer.suppressions.hasherFor(own, organisationId);
+    const hasher = await references.suppressions.hasherFor(own, organisationId);
     if (call.query.dry_run === true) return { status: 200, body: await countErasure(own, asked) };
     const { erasure, unknown } = await requestErasure(own, asked, hasher);
     return { status: 202, body: { ...erasure, unknown_customer_ids: unknown } };
@@ -194,10 +194,10 @@ const certificate: Operation = {
   },
   async handle(call, parts) {
     const [pool, organisationId] = ownOf(call, parts);
-    const { config, writer } = parts;
+    const { config, references } = parts;
     const found = await foundErasure(call, parts);
     if (found.swept === null) throw new RequestError('erasure_not_swept');
-    await writer.suppressions.requireKeys(pool, organisationId);
+    await references.suppressions.requireKeys(pool, organisationId);
     const [key] = config.erasureKeys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
     const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());
