@@ -8,7 +8,7 @@ type Row = readonly [status: number, problem: string, remedy: string];
 const retryLater =
   'wait for the number of seconds in Retry-After and send the request again, doubling the wait each time';
 
-/** Clients can see the codes. */
+/** Errors of both APIs. Clients depend on the codes, so a published code must not be renamed. */
 const onEitherApi = {
   malformed_request: [
     400,

@@ -43,13 +43,13 @@ export function counting(
     },
     {
       name: 'count partitions ahead',
-      // One row, and the alert should end soon after the partitions have been created.
+      // The query reads one small table, and the alert should end soon after the partitions have been created.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
     },
     {
       name: 'count expiring keys',
-      // Each key once, and the alert should end soon after a client has switched to another key.
+      // The query reads each key once, and the alert should end soon after a client has switched to another key.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
     },

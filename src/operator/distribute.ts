@@ -13,7 +13,10 @@ export interface Coordinator {
   query<R extends object>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
 }
 
-/** Tables with an organisation id that stay on the coordinator, because they are read before the organisation is known. */
+/**
+ * Tables with an organisation id that stay on the coordinator. Key lookups read them before the organisation is known, and
+ * operators read `audit_log` across organisations.
+ */
 export const onCoordinator = ['organisations', 'api_keys', 'audit_log', 'quota_usage'];
 
 /** Other runs wait until this run's session has ended, and then find that everything is done. */

@@ -61,7 +61,7 @@ export async function nextRows(
 /** From the newest day to the oldest, and on days with indexes for a limited number of people at a time. */
 export interface InteractionsPlace {
   readonly below: string;
-  /** The people whose id is not greater are done for these days. */
+  /** On the days being searched below `below`, people up to and including this id are done. */
   readonly afterPerson?: string;
   /** Of the next people, interactions whose id is not smaller are done. Only used if rows stay as they are. */
   readonly belowOfThese?: string;

@@ -3,7 +3,10 @@
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
-/** In the form that its column stores. Days and instants are numbers (see times.ts). */
+/**
+ * A field's value in the form that the field's column stores. Days are numbers. Instants are numbers, or bigints if a number
+ * would not be exact (see times.ts).
+ */
 export type Scalar = string | number | bigint | boolean;
 
 /** There is one object per reason and field kind, so a failure allocates nothing. */

@@ -1,6 +1,6 @@
 import type { HalfSipHash } from './half-sip-hash.ts';
 
-/** 1 in 100,000 ids is a false positive, and up to 25 if the filter has several parts. */
+/** Up to 2 in 100,000 ids are false positives, or up to 25 if the filter has several parts. */
 const bitsPerHash = 24;
 const positions = 10;
 

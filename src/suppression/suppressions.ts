@@ -15,7 +15,7 @@ const none: Known = { version: 0, filters: [] };
 
 /**
  * Suppressions are cached as filters. Every writer compares the version, so a process never uses outdated ones. A
- * filter has a false positive for one id in 100,000, so its matches are looked up in the database.
+ * filter has false positives, so its matches are looked up in the database.
  */
 export class Suppressions {
   readonly #keys: readonly string[];

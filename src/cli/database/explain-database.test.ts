@@ -38,7 +38,7 @@ it.each([
   [
     'a refused login',
     'FATAL: password authentication failed',
-    /cannot log in on a node .* lets the user in DATABASE_URL in/,
+    /cannot log in on a node .* accepts the user in DATABASE_URL/,
   ],
 ])('%s between nodes is reported as such', (_what, cause, expected) => {
   const message = `connection to the remote node somebody@10.0.0.2:5432 failed with the following error: ${cause}`;

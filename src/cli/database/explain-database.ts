@@ -61,7 +61,7 @@ export function explainDatabase(error: unknown, target: Target): string | undefi
   if (code === '55P03')
     return `a table is locked by another session (${message}); nothing was changed, run it again`;
   if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';
-  return explainAway(error, target, server, host);
+  return explainUnavailable(error, target, server, host);
 }
 
 function explainRights(message: string, target: Target): string {
@@ -73,7 +73,12 @@ function explainRights(message: string, target: Target): string {
   return `the login in ${setting} may not do this: ${message}; ${remedy}`;
 }
 
-function explainAway(error: unknown, { setting }: Target, server: string, host: string): string | undefined {
+function explainUnavailable(
+  error: unknown,
+  { setting }: Target,
+  server: string,
+  host: string,
+): string | undefined {
   if (!isUnavailable(error)) return undefined;
   const { code, message } = error as { code?: string; message: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
@@ -81,15 +86,18 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
   // PgBouncer uses this code for an unknown login or database.
   if (code === '08P01') return `${server} refuses the connection: ${message}; check ${setting}`;
   // This is a Citus error message. To move a shard, the coordinator logs in to every node, including itself.
-  if (message.startsWith('connection to the remote node') && workerAway.test(message))
-    return `${server} cannot reach a node of its cluster: ${message.replace(/\s+/g, ' ')}; check that the node is up`;
-  if (message.startsWith('connection to the remote node'))
-    return (
-      `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node lets the ` +
-      `user in ${setting} in (pg_hba.conf, .pgpass or pg_dist_authinfo)`
-    );
+  if (message.startsWith('connection to the remote node')) return explainNode(message, server, setting);
   if (error instanceof pg.DatabaseError) return `${server} cannot be used now: ${message}; try again later`;
   return `${server} cannot be reached (${code ?? message}); check that it is running, and host and port in ${setting}`;
+}
+
+function explainNode(message: string, server: string, setting: string): string {
+  if (workerAway.test(message))
+    return `${server} cannot reach a node of its cluster: ${message.replace(/\s+/g, ' ')}; check that the node is up`;
+  return (
+    `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node accepts the ` +
+    `user in ${setting} (pg_hba.conf, .pgpass or pg_dist_authinfo)`
+  );
 }
 
 const workerAway = /connection refused|timeout|timed out|could not translate|no route to host|unreachable/i;

@@ -9,7 +9,7 @@ import type { Answer, Call } from './operation.ts';
 
 /**
  * Browser keys are embedded in web pages and are therefore public. They can only record interactions, and only from pages
- * of their allowed origins. Responses to requests with browser keys do not depend on stored data.
+ * of their allowed origins. Responses to requests with browser keys do not reveal which records are stored or who was erased.
  */
 
 /** A preflight carries no key, so every origin gets the same response. The actual request decides what a page may read. */

@@ -116,14 +116,16 @@ function recordsOf(pool: Pool, { longReads }: Parts, organisationId: string): Re
   return {
     async read(reads) {
       const readAll = (client: Client) =>
-        allOf(inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read))));
+        allOf(
+          inOneWrite(client, () => reads.map((read) => takeCurrentRecords(client, organisationId, read))),
+        );
       await longReads.take(organisationId, () => withClient(pool, readAll));
     },
     charactersMax: charactersOf,
   };
 }
 
-async function takeAsReadBack(
+async function takeCurrentRecords(
   client: Client,
   organisationId: string,
   { type, count, ids, take }: RecordsRead,

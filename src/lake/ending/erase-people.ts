@@ -71,7 +71,7 @@ interface Work {
   save(file: string): Promise<void>;
 }
 
-/** In the order in which files were stored, including those that it writes. Returns false if it ran out of time. */
+/** Cleans files in the order in which they were stored, including the files that it writes. Returns false if work is left. */
 async function cleanTable(
   parts: EraserParts,
   organisationId: string,

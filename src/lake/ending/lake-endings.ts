@@ -105,7 +105,10 @@ export async function saveVersion(
   ]);
 }
 
-/** Stops all writes to the lake until its files are removed. */
+/**
+ * No further step starts or saves its progress until the files are removed. A step in progress may still store files, so
+ * `removeLake` waits for `removingMs`.
+ */
 export async function beginRemoving(client: Pick<Client, 'query'>, organisationId: string): Promise<void> {
   await client.query(
     'update lake_progress set removing_since = now() where organisation_id = $1 and removing_since is null',

@@ -68,7 +68,10 @@ export class DeltaTable {
     return table;
   }
 
-  /** Reads the log of a table that another process writes. Returns undefined if the table does not exist. */
+  /**
+   * Reads the log of an existing table, and neither creates the table nor adds columns. Returns undefined if the table does
+   * not exist.
+   */
   static async read(
     store: LakeStore,
     folder: string,
