@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { invalidRequest } from '../errors.ts';
 import type { Pool } from '../postgres/pool.ts';
 
 /** A cursor from another organisation or for another purpose does not verify. */
@@ -20,6 +21,17 @@ export class CursorSigner {
     const [expected, given] = [Buffer.from(this.sign(text)), Buffer.from(signature)];
     return given.length === expected.length && timingSafeEqual(given, expected);
   }
+
+  write(position: string): string {
+    return `${position}.${this.sign(position)}`;
+  }
+
+  /** Returns the position, or throws with the message if the cursor does not verify. */
+  read(cursor: string, message: string): string {
+    const [, position = '', signature = ''] = /^(.+)\.(.{22})$/s.exec(cursor) ?? [];
+    if (this.isSigned(position, signature)) return position;
+    throw invalidRequest({ field: 'cursor', code: 'invalid_format', message });
+  }
 }
 
 /**
@@ -34,13 +46,14 @@ export class SignedCursors {
     this.#pool = pool;
   }
 
-  /** In the admin API, the organisation may be 'all'. */
+  /** In the admin API, the organisation may be 'all'. `list` is one of several lists that have the same purpose. */
   async for(
     organisationId: string,
     purpose: 'feed' | 'replay' | 'report' | 'lake' | 'audit',
+    ...list: readonly string[]
   ): Promise<CursorSigner> {
     this.#key ??= this.#read();
-    return new CursorSigner(await this.#key, `${purpose} ${organisationId}`);
+    return new CursorSigner(await this.#key, [purpose, organisationId, ...list].join(' '));
   }
 
   /** Called when another server responds, because its database may have a different key. */

@@ -169,15 +169,11 @@ function writeCursor(grouping: Grouping, key: string, signer: CursorSigner): str
 }
 
 function readCursor(cursor: string, grouping: Grouping, signer: CursorSigner): string {
-  const [signature = ''] = cursor.split('.', 1);
-  const key = cursor.slice(signature.length + 1);
-  if (signer.isSigned(`${grouping} ${key}`, signature)) return key;
-  throw invalidRequest({
-    field: 'cursor',
-    code: 'invalid_format',
-    message:
-      'must be the `next_cursor` of the previous page, with the same group_by; leave it out for the first page',
-  });
+  const [, signature, key = ''] = /^(.{22})\.(.+)$/s.exec(cursor) ?? [];
+  const notACursor =
+    'must be the `next_cursor` of the previous page, with the same group_by; leave it out for the first page';
+  signer.read(`${grouping} ${key}.${signature}`, notACursor);
+  return key;
 }
 
 function readAsked(query: Readonly<Record<string, Scalar>>, signer: CursorSigner): Asked {

@@ -1,5 +1,5 @@
 import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
-import { invalidRequest, RequestError } from '../errors.ts';
+import { RequestError } from '../errors.ts';
 import type { KnownReferences } from '../interactions/known-ids.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
@@ -82,9 +82,7 @@ interface Place {
 }
 
 function placeOf(cursor: string, signer: CursorSigner): Place {
-  const [, place = '', signature = ''] = form.exec(cursor) ?? [];
-  if (!signer.isSigned(place, signature)) throw invalidRequest({ field: 'cursor', ...notACursor });
-  const [type, after = ''] = place.split('.');
+  const [type, after = ''] = signer.read(cursor, notACursor.message).split('.');
   return { type: type as UploadType, after };
 }
 
@@ -151,7 +149,7 @@ class ReplayRun {
   }
 
   #stop(at: string): void {
-    this.stoppedAt = `${at}.${this.#parts.signer.sign(at)}`;
+    this.stoppedAt = this.#parts.signer.write(at);
     this.hasStopped = true;
   }
 
