@@ -1,6 +1,7 @@
 import { exactTime } from '../postgres/iso-time.ts';
+import { type AskedPage, newestFirst } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { accessLimits } from './limits.ts';
 
 /** For stored states, which differ from the states that the API returns. */
@@ -60,26 +61,8 @@ export async function findAccessRequest(
   return rows[0] && shownAccessRequest(rows[0]);
 }
 
-export interface AccessRequestPage {
-  readonly access_requests: readonly AccessRequest[];
-  readonly next_cursor: string | null;
-}
-
-export async function accessRequestPage(
-  pool: Pool,
-  organisationId: string,
-  cursor: string | undefined,
-  limit: number,
-): Promise<AccessRequestPage> {
-  const { rows } = await pool.query<StoredAccessRequest>({
-    text: `
-      select ${accessRequestColumns} from access_requests where organisation_id = $1 and access_request_id < $2
-      order by access_request_id desc limit ${Math.trunc(limit) + 1}`,
-    values: [organisationId, cursor ?? lastUuid],
-  });
-  const page = rows.slice(0, limit).map(shownAccessRequest);
-  return {
-    access_requests: page,
-    next_cursor: rows.length > limit ? (page.at(-1)?.access_request_id ?? null) : null,
-  };
+export async function accessRequestPage(pool: Pool, organisationId: string, asked: AskedPage) {
+  const table = { name: 'access_requests', id: 'access_request_id', columns: accessRequestColumns };
+  const { rows, next } = await newestFirst<StoredAccessRequest>(pool, table, organisationId, {}, asked);
+  return { access_requests: rows.map(shownAccessRequest), next_cursor: next };
 }

@@ -1,7 +1,7 @@
-import { limits } from '../limits.ts';
 import { exactTime } from '../postgres/iso-time.ts';
+import { type AskedPage, newestFirst } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 
 export const erasureModes = ['anonymise', 'delete'] as const;
 export type ErasureMode = (typeof erasureModes)[number];
@@ -55,23 +55,8 @@ export async function findErasure(
   return rows[0] && withTime(rows[0]);
 }
 
-export interface ErasurePage {
-  readonly erasures: readonly Erasure[];
-  readonly next_cursor: string | null;
-}
-
-export async function erasurePage(
-  pool: Pool,
-  organisationId: string,
-  cursor: string | undefined,
-  limit: number = limits.erasuresPerPageDefault,
-): Promise<ErasurePage> {
-  const { rows } = await pool.query<StoredErasure>({
-    text: `
-      select ${erasureColumns} from erasures where organisation_id = $1 and erasure_id < $2
-      order by erasure_id desc limit ${Math.trunc(limit) + 1}`,
-    values: [organisationId, cursor ?? lastUuid],
-  });
-  const page = rows.slice(0, limit).map(withTime);
-  return { erasures: page, next_cursor: rows.length > limit ? (page.at(-1)?.erasure_id ?? null) : null };
+export async function erasurePage(pool: Pool, organisationId: string, asked: AskedPage) {
+  const table = { name: 'erasures', id: 'erasure_id', columns: erasureColumns };
+  const { rows, next } = await newestFirst<StoredErasure>(pool, table, organisationId, {}, asked);
+  return { erasures: rows.map(withTime), next_cursor: next };
 }

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
-import type { AskedPage } from '../postgres/keyset-page.ts';
+import { type AskedPage, type Page, pageOf } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { isErasedIn, isVisible } from '../records/tables.ts';
 import { isUuid, type Scalar } from '../registry/fields.ts';
@@ -40,7 +40,7 @@ export async function listInteractions(
   organisationId: string,
   filter: InteractionFilter,
   { from, to, cursor, limit }: AskedPage,
-): Promise<{ readonly rows: StoredInteraction[]; readonly next: string | null }> {
+): Promise<Page<StoredInteraction>> {
   const endMs = performance.now() + limits.interactionsListMs;
   const oldest = from === undefined ? firstUuid : firstIdFrom(from);
   let below = lower(to === undefined ? undefined : firstIdFrom(to), cursor) ?? lastUuid;
@@ -60,10 +60,7 @@ export async function listInteractions(
     const wanted = limit + 1 - found.length;
     const rows = await rowsOf(pool, look, wanted);
     found.push(...rows);
-    if (rows.length === wanted) {
-      const page = found.slice(0, limit);
-      return { rows: page, next: page.at(-1)?.interaction_id ?? null };
-    }
+    if (rows.length === wanted) return pageOf(found, limit, ({ interaction_id }) => interaction_id);
     const next = (await endOf(pool, look)) ?? end;
     // Interactions received in between make this range end at a higher id. The rows below are found again.
     found = found.filter(({ interaction_id }) => interaction_id >= next);

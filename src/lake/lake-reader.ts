@@ -196,13 +196,3 @@ function idOf({ path }: DataFile): string {
   if (fileId === undefined) throw new Error('unexpected file name in the lake');
   return fileId;
 }
-
-export function pageAfter(
-  { files }: Listing,
-  after: string | undefined,
-  limit: number,
-): { readonly files: readonly TableFile[]; readonly hasMore: boolean } {
-  const found = after === undefined ? 0 : files.findIndex(({ fileId }) => fileId > after);
-  const start = found < 0 ? files.length : found;
-  return { files: files.slice(start, start + limit), hasMore: start + limit < files.length };
-}

@@ -13,11 +13,24 @@ export interface TimedTable {
 
 /** Instants are times of receipt. */
 export interface AskedPage {
-  readonly from: Instant | undefined;
-  readonly to: Instant | undefined;
+  readonly from?: Instant | undefined;
+  readonly to?: Instant | undefined;
   /** The last id of the previous page. */
-  readonly cursor: string | undefined;
+  readonly cursor?: string | undefined;
   readonly limit: number;
+}
+
+export interface Page<R> {
+  readonly rows: readonly R[];
+  /** Null on the last page. */
+  readonly next: string | null;
+}
+
+/** `found` contains one row more than the page if there is a next page. */
+export function pageOf<R>(found: readonly R[], limit: number, cursorOf: (row: R) => string): Page<R> {
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  return { rows, next: found.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
 export async function newestFirst<R extends QueryResultRow>(
@@ -26,7 +39,7 @@ export async function newestFirst<R extends QueryResultRow>(
   organisationId: string,
   filter: Readonly<Record<string, Scalar | readonly string[] | undefined>>,
   { from, to, cursor, limit }: AskedPage,
-): Promise<{ readonly rows: R[]; readonly next: string | null }> {
+): Promise<Page<R>> {
   const values: unknown[] = [organisationId];
   const conditions = ['organisation_id = $1'];
   const add = (condition: string, value: unknown) => {
@@ -39,11 +52,10 @@ export async function newestFirst<R extends QueryResultRow>(
   add(`${id} >=`, from === undefined ? undefined : firstIdFrom(from));
   add(`${id} <`, to === undefined ? undefined : firstIdFrom(to));
   add(`${id} <`, cursor);
-  // The extra row shows whether there is a next page. The limit is a literal, for the reasons given at `listApiKeys`.
+  // The limit is a literal, for the reasons given at `listApiKeys`.
   const { rows } = await pool.query<R>(
     `select ${columns} from ${name} where ${conditions.join(' and ')} order by ${id} desc limit ${Math.trunc(limit) + 1}`,
     values,
   );
-  const page = rows.slice(0, limit);
-  return { rows: page, next: rows.length > limit ? (page.at(-1)?.[id] as string) : null };
+  return pageOf(rows, limit, (row) => row[id]);
 }

@@ -2,6 +2,7 @@ import { invalidRequest, RequestError } from '../errors.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
+import { pageOf } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { date, type Field, oneOf, optional, perPage, type Scalar, text } from '../registry/fields.ts';
@@ -91,10 +92,9 @@ export async function recommendationsReport(
     const as_of = await asOf(client, organisationId);
     const [total] = await sumsOf(client, organisationId, asked, 'total');
     if (!total) throw new Error('a sum has a row');
-    const rows = await sumsOf(client, organisationId, asked, asked.grouping);
-    const page = rows.slice(0, asked.limit);
-    const last = rows.length > page.length ? page.at(-1) : undefined;
-    const groups = page.map((row) => {
+    const sums = await sumsOf(client, organisationId, asked, asked.grouping);
+    const { rows, next } = pageOf(sums, asked.limit, ({ key }) => writeCursor(asked.grouping, key, signer));
+    const groups = rows.map((row) => {
       const of = asked.grouping === 'day' ? row : total;
       return { group: groupOf(asked.grouping, row.key), ...bothOf(row, of, asked.grouping) };
     });
@@ -117,7 +117,7 @@ export async function recommendationsReport(
         recommendation_without_service: Number(total.recommendation_without_service),
       },
       groups,
-      next_cursor: last === undefined ? null : writeCursor(asked.grouping, last.key, signer),
+      next_cursor: next,
     };
   };
   return inTransaction(pool, work, 'begin isolation level repeatable read');

@@ -3,7 +3,7 @@ import { dateTime, optional, text } from '../../registry/fields.ts';
 import type { Instant } from '../../registry/times.ts';
 import { onePage } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
-import { dateOf, organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
+import { dateOf, organisationNamed, pageQuery, readPage, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const list: Operation<AdminParts> = {
@@ -35,12 +35,12 @@ const list: Operation<AdminParts> = {
     const filter = { organisationId, actor, action, since: dateOf(since), until: dateOf(until) };
     const signer = await cursors.for(organisationId ?? 'all', 'audit');
     const { cursor: _, ...query } = call.query;
-    const { rows, next_cursor } = await pageOf(
+    const { rows, next } = await readPage(
       cursor === undefined ? query : { ...query, cursor: signer.read(cursor, notACursor) },
       (before, count) => listAuditEntries(pool, filter, count, before),
       ({ audit_id }) => signer.write(audit_id),
     );
-    return { status: 200, body: { entries: rows, next_cursor } };
+    return { status: 200, body: { entries: rows, next_cursor: next } };
   },
 };
 

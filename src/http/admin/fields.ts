@@ -3,6 +3,7 @@ import { limits } from '../../limits.ts';
 import type { Operator } from '../../operator/audit-log.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
+import { type Page, pageOf } from '../../postgres/keyset-page.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
 import { type Instant, readDateTime, unixMsOf } from '../../registry/times.ts';
@@ -91,15 +92,11 @@ export const pageQuery = {
   cursor: optional(text({ codePointsMax: 75, description: 'the `next_cursor` of the previous page' })),
 };
 
-/** Reads one extra row to find out whether there is a next page. */
-export async function pageOf<T>(
+export async function readPage<T>(
   query: Call['query'],
   read: (after: string | null, count: number) => Promise<T[]>,
-  nameOf: (row: T) => string,
-): Promise<{ rows: T[]; next_cursor: string | null }> {
+  cursorOf: (row: T) => string,
+): Promise<Page<T>> {
   const { limit = limits.listedPerPageDefault, cursor = null } = query as { limit?: number; cursor?: string };
-  const rows = await read(cursor, limit + 1);
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  return { rows: shown, next_cursor: rows.length > limit && last !== undefined ? nameOf(last) : null };
+  return pageOf(await read(cursor, limit + 1), limit, cursorOf);
 }

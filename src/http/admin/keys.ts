@@ -23,9 +23,9 @@ import {
   expiryField,
   operatorOf,
   organisationNamed,
-  pageOf,
   pageQuery,
   patternField,
+  readPage,
   slugField,
   wholeNumber,
 } from './fields.ts';
@@ -158,8 +158,8 @@ const list: Operation<AdminParts> = {
       unused,
     };
     const read = (after: string | null, count: number) => listApiKeys(pool, filter, after, count);
-    const { rows, next_cursor } = await pageOf(call.query, read, keyCursor);
-    return { status: 200, body: { keys: rows, next_cursor } };
+    const { rows, next } = await readPage(call.query, read, keyCursor);
+    return { status: 200, body: { keys: rows, next_cursor: next } };
   },
 };
 

@@ -32,9 +32,9 @@ import {
   boolean,
   operatorOf,
   orNull,
-  pageOf,
   pageQuery,
   patternField,
+  readPage,
   wholeNumber,
 } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -93,8 +93,8 @@ const list: Operation<AdminParts> = {
   async handle(call, { pool }) {
     const { search } = call.query as { search?: string };
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count, search);
-    const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);
-    return { status: 200, body: { organisations: await withStored(pool, rows), next_cursor } };
+    const { rows, next } = await readPage(call.query, read, (row) => row.slug);
+    return { status: 200, body: { organisations: await withStored(pool, rows), next_cursor: next } };
   },
 };
 

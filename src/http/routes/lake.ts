@@ -2,15 +2,10 @@ import { RequestError } from '../../errors.ts';
 import { lacksPermission } from '../../keys/permissions.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { lakeState } from '../../lake/lake-progress.ts';
-import {
-  type LakeReader,
-  type LakeTableType,
-  type Listing,
-  pageAfter,
-  type TableFile,
-} from '../../lake/lake-reader.ts';
+import type { LakeReader, LakeTableType, Listing, TableFile } from '../../lake/lake-reader.ts';
 import { lakeLimits } from '../../lake/limits.ts';
 import { lakeSchema, lakeTypes } from '../../lake/table/lake-schema.ts';
+import { pageOf } from '../../postgres/keyset-page.ts';
 import { oneOf, optional, perPage, text, uuid } from '../../registry/fields.ts';
 import { described, onePage, refused } from '../operation/described-answers.ts';
 import { type Call, type Operation, ownOf, type Parts, principalOf } from '../operation/operation.ts';
@@ -98,7 +93,7 @@ const list: Operation = {
     const listing = await lake.listing(organisationId, type, versions[type]);
     if (!listing) throw new RequestError('lake_table_not_found');
     if (from && from.version !== listing.version) throw new RequestError('lake_version_gone');
-    return { status: 200, body: pageOf(listing, type, from?.after, Number(limit), signer) };
+    return { status: 200, body: filePage(listing, type, from?.after, Number(limit), signer) };
   },
 };
 
@@ -196,17 +191,16 @@ async function tableOf(call: Call, parts: Parts) {
   return { lake, organisationId, type, versions };
 }
 
-function pageOf(
-  listing: Listing,
+function filePage(
+  { version, metaData, files }: Listing,
   type: LakeTableType,
-  after: string | undefined,
+  after = '',
   limit: number,
   signer: CursorSigner,
 ): object {
-  const { version, metaData } = listing;
   const { id, description, schemaString, partitionColumns } = metaData;
-  const { files, hasMore } = pageAfter(listing, after, limit);
-  const last = hasMore ? files.at(-1) : undefined;
+  const left = files.filter(({ fileId }) => fileId > after);
+  const { rows, next } = pageOf(left, limit, ({ fileId }) => signer.write(`${version}.${fileId}`));
   return {
     table: lakeSchema(type).name,
     version,
@@ -214,8 +208,8 @@ function pageOf(
     description,
     schema: schemaString,
     partition_columns: partitionColumns,
-    files: files.map((file) => shownFile(file, partitionColumns)),
-    next_cursor: last ? signer.write(`${version}.${last.fileId}`) : null,
+    files: rows.map((file) => shownFile(file, partitionColumns)),
+    next_cursor: next,
   };
 }
 

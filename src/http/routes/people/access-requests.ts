@@ -7,6 +7,7 @@ import { collectedLines } from '../../../access/read-collected.ts';
 import { cancelAccess, requestAccess } from '../../../access/request-access.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
+import type { AskedPage } from '../../../postgres/keyset-page.ts';
 import { isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { jsonLines } from '../../operation/accept.ts';
 import { notFound, onePage, refused } from '../../operation/described-answers.ts';
@@ -85,9 +86,8 @@ const list: Operation = {
   },
   answers: { 200: onePage('AccessRequestPage') },
   async handle(call, parts) {
-    const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
-    const after = cursor as string | undefined;
-    return { status: 200, body: await accessRequestPage(...ownOf(call, parts), after, Number(limit)) };
+    const asked = { limit: limits.erasuresPerPageDefault, ...call.query } as AskedPage;
+    return { status: 200, body: await accessRequestPage(...ownOf(call, parts), asked) };
   },
 };
 

@@ -16,6 +16,7 @@ import {
 import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
+import type { AskedPage } from '../../../postgres/keyset-page.ts';
 import { flag, isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { liftSuppression } from '../../../suppression/lift-suppressions.ts';
 import { type BodyField, refuse } from '../../operation/body.ts';
@@ -133,9 +134,8 @@ const list: Operation = {
   },
   answers: { 200: onePage('ErasurePage') },
   async handle(call, parts) {
-    const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
-    const after = cursor as string | undefined;
-    return { status: 200, body: await erasurePage(...ownOf(call, parts), after, Number(limit)) };
+    const asked = { limit: limits.erasuresPerPageDefault, ...call.query } as AskedPage;
+    return { status: 200, body: await erasurePage(...ownOf(call, parts), asked) };
   },
 };
 
