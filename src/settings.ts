@@ -74,7 +74,7 @@ export const advancedSettings = {
   databaseConnectionsMax: [
     'DATABASE_CONNECTIONS_MAX',
     wholeNumber(10, 1, 1_000),
-    'The maximum number of connections per process for uploads and reads. In a cluster, it covers all nodes. A process opens [up to fourteen more](day-two.md#connections-and-memory) for other purposes and, in a cluster, two more to each worker.',
+    'The maximum number of connections per process for uploads and reads. In a cluster, it covers all nodes. A process opens [more](day-two.md#connections-and-memory) for other purposes.',
   ],
   databaseTimeoutMs: [
     'DATABASE_TIMEOUT_MS',

@@ -3,6 +3,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { help } from '../src/cli/arguments/help.ts';
+import { connectionsOf } from '../src/cli/serve.ts';
+import { limits } from '../src/limits.ts';
+import { settings } from '../src/settings.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -22,6 +25,15 @@ it('the settings in help settings are those in docs/operating/settings.md', () =
   const known = ((help('settings') ?? '').match(/^ {2}[A-Z][A-Z_]+ {2}/gm) ?? []).map((line) => line.trim());
   expect(listed.length).toBeGreaterThan(20);
   expect(known).toEqual(listed);
+});
+
+it('the documents state how many connections a process opens', () => {
+  const connections = connectionsOf({ databaseConnectionsMax: settings.databaseConnectionsMax[1].fallback });
+  const most = Object.values(connections).reduce((sum, count) => sum + count);
+  expect(readFileSync(join(root, 'docs/operating/day-two.md'), 'utf8')).toContain(
+    `a process needs up to ${most} connections, or ${most + limits.adminConnectionsMax + 1} with the admin API`,
+  );
+  expect(readFileSync(join(root, 'docs/operating/setup.md'), 'utf8')).toContain(JSON.stringify(connections));
 });
 
 it('the links from one document to another lead somewhere', () => {

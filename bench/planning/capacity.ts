@@ -1,3 +1,4 @@
+import { connectionsOf } from '../../src/cli/serve.ts';
 import { limits } from '../../src/limits.ts';
 import { settings } from '../../src/settings.ts';
 import type { Cost, CostPart, Costs, InteractionCost } from './costs.ts';
@@ -74,13 +75,9 @@ const micro = 1e-6;
  * /health/ready, connects to the coordinator.
  */
 const connectionsForRequests = settings.databaseConnectionsMax[1].fallback;
-const connectionsPerProcess =
-  connectionsForRequests +
-  limits.interactionWritersMax +
-  limits.keyConnectionsMax +
-  limits.choreConnectionsMax +
-  limits.leaseConnectionsMax +
-  1;
+const connectionsPerProcess = Object.values(
+  connectionsOf({ databaseConnectionsMax: connectionsForRequests }),
+).reduce((sum, count) => sum + count);
 const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerNodeMax;
 
 /**

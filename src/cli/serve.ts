@@ -349,7 +349,8 @@ function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error
     );
 }
 
-function connectionsOf({ databaseConnectionsMax }: Config): Record<string, number> {
+/** The most connections that a process opens to PostgreSQL, or on Citus to the coordinator, without the admin API. */
+export function connectionsOf({ databaseConnectionsMax }: Pick<Config, 'databaseConnectionsMax'>) {
   return {
     requests: databaseConnectionsMax,
     interactions: limits.interactionWritersMax,
