@@ -3,12 +3,12 @@ import { issueConsoleLink } from '../../operator/audited-actions.ts';
 import { bodySchema, readFields } from '../operation/body.ts';
 import { described, whileDeleted } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
-import { bodyText, boolean, expiryField, operatorOf, organisationNamed, slugField } from './fields.ts';
+import { bodyText, expiryField, operatorOf, organisationNamed, slugField, toggle } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const fields = {
   organisation: { ...bodyText(slugField), required: true as const },
-  read_only: boolean('whether the link gives read-only access'),
+  read_only: toggle('whether the link gives read-only access'),
   expires_at: expiryField('when the link and its session end; default in an hour'),
 };
 

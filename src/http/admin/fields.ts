@@ -5,7 +5,7 @@ import { findOrganisation, type Organisation } from '../../operator/organisation
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import { type Page, pageOf } from '../../postgres/keyset-page.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
+import { boolean, type Field, optional, type Problem, perPage, text } from '../../registry/fields.ts';
 import { type Instant, readDateTime, unixMsOf } from '../../registry/times.ts';
 import { type BodyField, refuse } from '../operation/body.ts';
 import type { Call } from '../operation/operation.ts';
@@ -18,12 +18,9 @@ export function operatorOf({ requestId, token }: Call): Operator {
 
 export function bodyText({ schema, read }: Field): BodyField<string> {
   return {
-    schema: { ...schema },
-    read(value) {
-      const result = value === '' ? refuse('required', 'must not be empty') : read(value);
-      if (isProblem(result)) refuse(result.code, result.message);
-      return result as string;
-    },
+    schema,
+    read: (value) =>
+      value === '' ? refuse('required', 'must not be empty') : (read(value) as string | Problem),
   };
 }
 
@@ -55,12 +52,8 @@ export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: nu
   };
 }
 
-export function boolean(description: string): BodyField<boolean> {
-  return {
-    schema: { type: 'boolean', description },
-    read: (value) =>
-      typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
-  };
+export function toggle(description: string) {
+  return { ...boolean({ description }), required: false as const };
 }
 
 export function expiryField(description: string): BodyField<Date> {

@@ -18,7 +18,6 @@ import { described, notFound, onePage, whileDeleted } from '../operation/describ
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
-  boolean,
   dateOf,
   expiryField,
   operatorOf,
@@ -27,6 +26,7 @@ import {
   patternField,
   readPage,
   slugField,
+  toggle,
   wholeNumber,
 } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -71,7 +71,7 @@ const keyId = patternField(keyIdPattern.source, 'the id of the key, which is als
 const issueFields = {
   organisation: { ...bodyText(slugField), required: true as const },
   permissions,
-  browser: boolean('whether it is a browser key, which only records interactions, and only from `origins`'),
+  browser: toggle('whether it is a browser key, which only records interactions, and only from `origins`'),
   origins,
   label: bodyText(keyLabel),
   expires_at: expiryField('when the key expires; default never'),

@@ -29,12 +29,12 @@ import { described, notFound, onePage, refused, whileDeleted } from '../operatio
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
-  boolean,
   operatorOf,
   orNull,
   pageQuery,
   patternField,
   readPage,
+  toggle,
   wholeNumber,
 } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -152,17 +152,17 @@ const lake: Operation<AdminParts> = {
 
 const changeFields = {
   name,
-  suspended: boolean('true: requests with its keys get 403'),
+  suspended: toggle('true: requests with its keys get 403'),
   requests_per_second_max: orNull(wholeNumber(organisationLimits.requests_per_second_max)),
   interactions_per_second_max: orNull(wholeNumber(organisationLimits.interactions_per_second_max)),
   records_per_second_max: orNull(wholeNumber(organisationLimits.records_per_second_max)),
   bytes_in_flight_max: orNull(wholeNumber(organisationLimits.bytes_in_flight_max)),
   records_stored_max: orNull(wholeNumber(organisationLimits.records_stored_max)),
   bytes_stored_max: orNull(wholeNumber(organisationLimits.bytes_stored_max)),
-  recommendations_report: boolean(
+  recommendations_report: toggle(
     'true: the report on recommendations is counted and can be read; it is false by default',
   ),
-  lake: boolean(
+  lake: toggle(
     'true: its data is also written to the lake; false, the default: it is not, and files that were written are deleted',
   ),
   interactions_kept_days: orNull(wholeNumber(keptDaysRange)),

@@ -3,29 +3,23 @@ import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from './operation.ts';
 
+type Refusal = Omit<Detail, 'field'>;
+
+/** The fields of records are such fields. Others may have any type and code. */
 export interface BodyField<T = unknown> {
   readonly schema: JsonSchema;
   readonly required?: boolean;
-  /** Calls `refuse` on an invalid value. */
-  readonly read: (value: unknown) => T;
+  readonly read: (value: unknown) => T | Refusal;
 }
 
-export function refuse(code: string, message: string): never {
-  throw new FieldRefused(code, message);
-}
-
-class FieldRefused extends Error {
-  readonly code: string;
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
+export function refuse(code: string, message: string): Refusal {
+  return { code, message };
 }
 
 type ReadFields<F extends Record<string, BodyField>> = {
-  [K in keyof F]: F[K] extends { required: true }
-    ? ReturnType<F[K]['read']>
-    : ReturnType<F[K]['read']> | undefined;
+  [K in keyof F]:
+    | Exclude<ReturnType<F[K]['read']>, Refusal>
+    | (F[K] extends { required: true } ? never : undefined);
 };
 
 /**
@@ -46,13 +40,9 @@ export function readFields<F extends Record<string, BodyField>>(
   for (const [field, { required, read: readField }] of Object.entries(fields)) {
     const value = Object.hasOwn(body, field) ? body[field] : undefined;
     if (value === undefined && !required) continue;
-    try {
-      if (value === undefined) refuse('required', 'is required');
-      read[field] = readField(value);
-    } catch (error) {
-      if (!(error instanceof FieldRefused)) throw error;
-      details.push({ field, code: error.code, message: error.message });
-    }
+    const result = value === undefined ? refuse('required', 'is required') : readField(value);
+    if (isRecord(result) && 'code' in result) details.push({ field, ...(result as Refusal) });
+    else read[field] = result;
   }
   if (details.length > 0) throw invalidRequest(...details);
   return read as ReadFields<F>;

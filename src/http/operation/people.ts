@@ -5,7 +5,7 @@ import { personId } from '../../registry/personal.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import type { JsonSchema } from './operation.ts';
 
-function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
+function listOf(field: Field): BodyField<readonly string[]> {
   return {
     schema: { type: 'array', items: field.schema, minItems: 1, maxItems: limits.erasureIdsMax },
     read(value) {
@@ -13,15 +13,13 @@ function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
       if (value.length === 0) return refuse('required', 'must contain at least one id, or be omitted');
       if (value.length > limits.erasureIdsMax)
         return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
-      return [...new Set(value.map((one) => readId(field, one)))];
+      const ids = value.map((one) => (one === '' ? required : field.read(one)));
+      const problem = ids.find(isProblem);
+      return problem
+        ? refuse(problem.code, `has an element that ${problem.message}`)
+        : [...new Set(ids.map(String))];
     },
   };
-}
-
-function readId({ read }: Field, value: unknown): string {
-  const id = value === '' ? required : read(value);
-  if (isProblem(id)) return refuse(id.code, `has an element that ${id.message}`);
-  return String(id);
 }
 
 export const peopleFields = {

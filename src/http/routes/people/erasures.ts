@@ -6,13 +6,7 @@ import {
   certificatePagePolicy,
 } from '../../../erasure/certificate.ts';
 import { countErasure } from '../../../erasure/count-erasure.ts';
-import {
-  type Erasure,
-  type ErasureMode,
-  erasureModes,
-  erasurePage,
-  findErasure,
-} from '../../../erasure/find-erasures.ts';
+import { type Erasure, erasureModes, erasurePage, findErasure } from '../../../erasure/find-erasures.ts';
 import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
@@ -30,7 +24,7 @@ const fields = {
   ...peopleFields,
   mode: {
     schema: { type: 'string', enum: erasureModes, default: 'anonymise' },
-    read: (value: unknown): ErasureMode =>
+    read: (value: unknown) =>
       erasureModes.find((mode) => mode === value) ??
       refuse('invalid_value', `must be one of ${erasureModes.join(', ')}`),
   },
