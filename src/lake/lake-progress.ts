@@ -3,6 +3,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid, msOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { LastChange } from './last-change.ts';
+import { lakeLimits } from './limits.ts';
 
 /** All tables contain the last change and everything before it. */
 export interface LakeProgress extends LastChange {
@@ -103,7 +104,7 @@ export async function organisationsWithLake(pool: Pool): Promise<string[]> {
   return rows.map(({ organisation_id }) => organisation_id);
 }
 
-/** An organisation whose lake is behind the database. */
+/** An organisation whose lake is behind the database, or was not written for a day. */
 export interface Waiting {
   readonly organisationId: string;
   readonly isCopying: boolean;
@@ -127,8 +128,9 @@ export async function organisationsWaiting(
      left join lake_progress p on p.organisation_id = t.organisation_id
      left join change_counters c on c.organisation_id = t.organisation_id
      where t.organisation_id = any ($1::uuid[])
-       and (p.organisation_id is null or p.copied_after is not null or p.number < c.last_number)`,
-    [organisationIds],
+       and (p.organisation_id is null or p.copied_after is not null or p.number < c.last_number
+         or p.as_of < now() - make_interval(secs => $2))`,
+    [organisationIds, lakeLimits.idleCheckMs / 1_000],
   );
   return rows.map(({ organisation_id, is_copying, number }) => ({
     organisationId: organisation_id,

@@ -13,8 +13,12 @@ import { VersionTable } from './versions/version-table.ts';
 
 /** A table was deleted or replaced by an older copy, or it contains changes that the database has lost. */
 export class TableLost extends Error {
-  constructor() {
-    super('a table of the lake has lost commits');
+  readonly table: string;
+
+  constructor(type: UploadType) {
+    const { name } = lakeSchema(type);
+    super(`the table ${name} of the lake has lost commits`);
+    this.table = name;
   }
 }
 
@@ -24,7 +28,7 @@ interface TablesParts {
   readonly parquet: ParquetWriter;
 }
 
-/** A step opens only the tables that it needs, so record types without changes cause no requests to the store. */
+/** A step opens only the tables that it needs. The others cause one request each, to notice that a table was deleted. */
 export class LakeTables {
   readonly #parts: TablesParts;
   readonly #organisationId: string;
@@ -65,8 +69,19 @@ export class LakeTables {
     this.#log = undefined;
     for (const type of lakeTypes) {
       const { delta } = type === 'interactions' ? await this.interactions() : await this.versions(type);
-      if (!(await this.#isInLog(lastChangeIn(delta)))) throw new TableLost();
+      if (!(await this.#isInLog(lastChangeIn(delta)))) throw new TableLost(type);
     }
+  }
+
+  /** Throws if a record table was deleted or replaced by an older copy, even if this step has no rows for it. */
+  async refuseLost(): Promise<void> {
+    const { interactions: _, ...records } = this.#versions;
+    const written = Object.entries(records) as [ResourceType, number][];
+    const areStored = await Promise.all(
+      written.map(([type, version]) => DeltaTable.hasEntry(this.#parts.store, this.#folderOf(type), version)),
+    );
+    // The entry may also have been vacuumed, after later merges.
+    for (const [at, [type]] of written.entries()) if (!areStored[at]) await this.versions(type);
   }
 
   async tend(): Promise<void> {
@@ -82,15 +97,18 @@ export class LakeTables {
     const table = known && (await isCurrent(known.delta)) ? known : create(await this.#open(type));
     const { delta } = table;
     if (delta.version < (this.#versions[type] ?? 0) || !(await this.#isInLog(lastChangeIn(delta))))
-      throw new TableLost();
+      throw new TableLost(type);
     this.#used.add(table);
     return table;
   }
 
   #open(type: UploadType): Promise<DeltaTable> {
     const { store, parquet } = this.#parts;
-    const schema = lakeSchema(type);
-    return DeltaTable.open(store, `${this.#organisationId}/${schema.name}`, schema, parquet);
+    return DeltaTable.open(store, this.#folderOf(type), lakeSchema(type), parquet);
+  }
+
+  #folderOf(type: UploadType): string {
+    return `${this.#organisationId}/${lakeSchema(type).name}`;
   }
 
   async #isInLog(change: LastChange): Promise<boolean> {

@@ -43,8 +43,8 @@ interface LakeParts {
   readonly suppressions: Suppressions;
   readonly isHeld: (organisationId: string) => boolean;
   readonly rowsPerStep?: number;
-  /** Called when a lake's files will be deleted and everything will be copied again. */
-  readonly startedOver?: (organisationId: string) => void;
+  /** Called when a lake's files will be deleted and everything will be copied again, with the table that was lost, if any. */
+  readonly startedOver?: (organisationId: string, table?: string) => void;
 }
 
 /**
@@ -75,7 +75,7 @@ export class LakeWriter {
       // The error may have been caused by the tables' cached state.
       this.forget(organisationId);
       if (await this.#isLost(organisationId, progress, error))
-        return this.#startOver(organisationId, progress);
+        return this.#startOver(organisationId, progress, error);
       if (!isTooOld(error)) throw error;
       await this.#beginCopy(organisationId, progress);
       return { rows: 0, source: 'log' };
@@ -103,7 +103,7 @@ export class LakeWriter {
       await erasePeople({ ...this.#parts, store }, organisationId, stopping);
     } catch (error) {
       if (!(error instanceof TableLost)) throw error;
-      await this.#startOver(organisationId, await readProgress(pool, organisationId));
+      await this.#startOver(organisationId, await readProgress(pool, organisationId), error);
     }
   }
 
@@ -161,7 +161,11 @@ export class LakeWriter {
    * Removes all files before a new copy starts. They may contain data that the database has lost, or people who were
    * erased without this lake being searched.
    */
-  async #startOver(organisationId: string, before: LakeProgress | undefined): Promise<StepDone> {
+  async #startOver(
+    organisationId: string,
+    before: LakeProgress | undefined,
+    cause?: unknown,
+  ): Promise<StepDone> {
     const { pool, place } = this.#parts;
     // Files that are missing because a folder is not mounted are not lost.
     await place?.claim();
@@ -170,7 +174,7 @@ export class LakeWriter {
       await saveProgress(client, organisationId, before, begun, null);
       await beginRemoving(client, organisationId);
     });
-    this.#parts.startedOver?.(organisationId);
+    this.#parts.startedOver?.(organisationId, cause instanceof TableLost ? cause.table : undefined);
     return { rows: 0, source: 'tables' };
   }
 
@@ -231,9 +235,9 @@ export class LakeWriter {
   ): Promise<StepDone> {
     const { pool } = this.#parts;
     const began = await databaseTime(pool);
-    // Open this table even if there are no new interactions, to merge days that have ended and to notice that a lake was
-    // deleted.
+    // Open this table even if there are no new interactions, to merge days that have ended.
     await tables.interactions();
+    await tables.refuseLost();
     return this.#spooling(async (spool) => {
       const { hasMore, ...read } = await readLog(pool, organisationId, before, tables, spool, stopping);
       // The server was restarted, or a standby took over that may lack changes which are in any of the tables.

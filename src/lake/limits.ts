@@ -8,6 +8,8 @@ export const lakeLimits = {
   /** How often a process checks which organisations have new data (`pollMs`) and which have a lake (`switchMs`). */
   pollMs: 5_000,
   switchMs: 10_000,
+  /** How often the tables of an organisation without new data are checked, to notice deleted ones. */
+  idleCheckMs: 24 * 3_600_000,
   /** How long a process relies on the last check that the place of the files belongs to its database. */
   placeCheckedMs: 10_000,
   organisationsAtOnce: 2,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';
@@ -126,6 +127,31 @@ it('an idle organisation causes no request to the store, and none of its own to 
   expect(statements.filter((text) => text.includes('from tenants t'))).toHaveLength(5);
   expect(statements.length).toBeLessThanOrEqual(10);
   for (const { organisationId } of organisations) expect(statements.join()).not.toContain(organisationId);
+});
+
+it('a table that was deleted is copied again within a day, even if nothing changes', async () => {
+  const { organisationId, send } = await newOrganisation();
+  await send(3);
+  const { keeper, slots, failures } = await newKeeper(0);
+  for (let round = 0; round < 2; round++) await runRound(keeper);
+  rmSync(lake.tableFolder(organisationId, 'shops'), { recursive: true });
+  const setBack = (column: string) =>
+    test.pool.query(
+      `update lake_progress set ${column} = ${column} - interval '25 hours' where organisation_id = $1`,
+      [organisationId],
+    );
+  await setBack('as_of');
+  await runRound(keeper);
+  expect(lake.lost).toEqual(['shops']);
+  expect(failures).toEqual([]);
+  await setBack('removing_since');
+  // A keeper remembers for ten seconds which lakes are removed.
+  for (let round = 0; round < 3; round++) {
+    const next = await newKeeper(0, slots);
+    await runRound(next.keeper);
+    expect(next.failures).toEqual([]);
+  }
+  expect(await lake.current(organisationId, 'shops')).toHaveLength(1);
 });
 
 it('writes a few new rows after the longest delay, and many after a minute', async () => {

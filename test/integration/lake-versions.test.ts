@@ -259,26 +259,28 @@ it.each([
   },
 );
 
-it.each(['the folder of the organisation', 'one table'])(
-  '%s that was deleted is filled again',
-  async (what) => {
-    const { organisationId, change } = await newOrganisation();
-    await change(ChangingRecords.types, 10, 0);
-    const writer = lake.writer(pool);
-    await writeAll(writer, organisationId);
-    // Commit twice. The first commit records where the copy started, and changes after that position are always read.
-    await change(['shops'], 1, 1);
-    await writeAll(writer, organisationId);
-    const folder =
-      what === 'one table'
-        ? lake.tableFolder(organisationId, 'shops')
-        : join(lake.folder, 'lake', organisationId);
-    rmSync(folder, { recursive: true });
-    await change(['shops'], 1, 1);
-    await writeAll(writer, organisationId);
-    await expectEqual(organisationId);
-  },
-);
+it.each([
+  ['the folder of the organisation', 'shops'],
+  ['one table', 'shops'],
+  ['one table', 'tags'],
+] as const)('%s that was deleted is filled again, after changes to %s', async (what, changed) => {
+  const { organisationId, change } = await newOrganisation();
+  await change(ChangingRecords.types, 10, 0);
+  const writer = lake.writer(pool);
+  await writeAll(writer, organisationId);
+  // Commit twice. The first commit records where the copy started, and changes after that position are always read.
+  await change(['shops'], 1, 1);
+  await writeAll(writer, organisationId);
+  const folder =
+    what === 'one table'
+      ? lake.tableFolder(organisationId, 'shops')
+      : join(lake.folder, 'lake', organisationId);
+  rmSync(folder, { recursive: true });
+  await change([changed], 1, 1);
+  await writeAll(writer, organisationId);
+  await expectEqual(organisationId);
+  expect(lake.lost).toEqual([what === 'one table' ? 'shops' : expect.any(String)]);
+});
 
 it('people who are being erased are not written; their records become those without them', async () => {
   const { organisationId, upload } = await newOrganisation();

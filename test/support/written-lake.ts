@@ -40,6 +40,8 @@ export class WrittenLake {
   });
   /** The calls to the store, each as a method name and a path. */
   readonly calls: string[] = [];
+  /** The tables because of which everything was copied again. */
+  readonly lost: (string | undefined)[] = [];
   /** Awaited before and after each call to the store. May throw, to simulate an unavailable store or a crash. */
   fault: (call: string, moment: 'before' | 'after') => unknown = () => {};
 
@@ -62,7 +64,8 @@ export class WrittenLake {
   writer(pool: Pool, rowsPerStep = 500_000, isHeld = () => true): LakeWriter {
     const { store, parquet } = this;
     const suppressions = new Suppressions([erasureKey]);
-    return new LakeWriter({ pool, store, parquet, suppressions, isHeld, rowsPerStep });
+    const startedOver = (_: string, table?: string) => this.lost.push(table);
+    return new LakeWriter({ pool, store, parquet, suppressions, isHeld, rowsPerStep, startedOver });
   }
 
   async files(organisationId: string, type?: UploadType): Promise<readonly DataFile[]> {

@@ -87,9 +87,9 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     const slots = new LakeSlots(slotPool);
     const suppressions = new Suppressions(config.erasureKeys);
     const isHeld = (organisationId: string) => slots.isHeld(organisationId);
-    const startedOver = (organisation_id: string) =>
+    const startedOver = (organisation_id: string, table?: string) =>
       log.warn(
-        { organisation_id },
+        { organisation_id, table },
         'the files of a lake do not match the database; they are deleted, and everything is copied again',
       );
     const writer = new LakeWriter({ pool, store, place, parquet, suppressions, isHeld, startedOver });

@@ -81,7 +81,7 @@ async function cleanTable(
   const folder = `${organisationId}/${schema.name}`;
   const table = await DeltaTable.read(parts.store, folder, schema, parts.parquet);
   if (!table) return true;
-  if (table.version < version) throw new TableLost();
+  if (table.version < version) throw new TableLost(type);
   let reached = after;
   for (;;) {
     if (isOver()) return false;
@@ -89,7 +89,7 @@ async function cleanTable(
     // After the fence, no process can commit rows that it read before the people were erased.
     const outcome = next ? await cleanFile(parts, organisationId, type, table, next) : await table.fence();
     // If the table was removed, each attempt would end in the same conflict.
-    if (outcome === 'conflict' && !(await table.isStored())) throw new TableLost();
+    if (outcome === 'conflict' && !(await table.isStored())) throw new TableLost(type);
     if (outcome === 'conflict') continue;
     if (!next) break;
     reached = nameOf(next.path);

@@ -83,6 +83,11 @@ export class DeltaTable {
     return table.metaData && table;
   }
 
+  /** Entries before a checkpoint may have been vacuumed. */
+  static async hasEntry(store: LakeStore, folder: string, version: number): Promise<boolean> {
+    return (await store.read(`${folder}/${logFolder}/${padded(version)}.json`)) !== undefined;
+  }
+
   get metaData(): MetaData | undefined {
     return this.#state.metaData;
   }
@@ -332,9 +337,11 @@ export class DeltaTable {
   }
 
   #log(name: string): string {
-    return `${this.folder}/_delta_log/${name}`;
+    return `${this.folder}/${logFolder}/${name}`;
   }
 }
+
+const logFolder = '_delta_log';
 
 function padded(version: number): string {
   return String(version).padStart(20, '0');
