@@ -320,6 +320,7 @@ function heldStore(store: LakeStore, check: () => Promise<void>): LakeStore {
     putFile: whileHeld((path: string, localFile: string) => store.putFile(path, localFile)),
     getFile: (path, localFile) => store.getFile(path, localFile),
     list: (folder) => store.list(folder),
+    folders: () => store.folders(),
     remove: whileHeld((path: string) => store.remove(path)),
     probe: () => store.probe(),
   };

@@ -1,6 +1,7 @@
 // @module-tag full
 
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -141,9 +142,12 @@ it('a copy of the database is refused, until it takes the place over on purpose'
   await (await startedLake(databaseUrl, folder.url)).stop();
   for (const wrong of ['empty', '0123456789ab'])
     expect((await runLake(copy, folder.url, '--take-over', wrong)).stderr).toContain(`--take-over ${id}`);
+  const unknown = randomUUID();
+  mkdirSync(join(folder.path, unknown, 'shops'), { recursive: true });
   const taken = await runLake(copy, folder.url, '--take-over', id);
   expect(taken).toMatchObject({ exitCode: 0, stderr: '' });
   expect(taken.stdout).toContain('everything is copied again');
+  expect(taken.stdout).toMatch(new RegExp(`organisations that have no lake in this database: 1\\..*\\n${unknown}\\n$`));
   expect(await expectRefused(databaseUrl, folder.url)).toContain(`--take-over ${await idOf(copy)}`);
 });
 

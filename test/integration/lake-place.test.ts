@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -51,10 +52,35 @@ describe.each([
       const [lost] = places[statuses.findIndex((set) => set.has('rejected'))] ?? [];
       const [won] = places[statuses.findIndex((set) => set.has('fulfilled'))] ?? [];
 
+      const newLake = async (state: 'copied' | 'on' | 'off' | 'unknown') => {
+        const id = randomUUID();
+        const pool = pools[statuses.findIndex((set) => set.has('rejected'))];
+        if (state !== 'unknown')
+          await pool?.query(
+            'insert into organisations (organisation_id, slug, name, lake) values ($1, $2, $2, $3)',
+            [id, id, state !== 'off'],
+          );
+        if (state === 'copied')
+          await pool?.query(`insert into lake_progress (organisation_id, number, epoch) values ($1, 0, '')`, [id]);
+        await openStore(url).create(`${id}/shops/file`, Buffer.from('file'));
+        return id;
+      };
+      const [copied, on, off, unknown] = [
+        await newLake('copied'),
+        await newLake('on'),
+        await newLake('off'),
+        await newLake('unknown'),
+      ];
+
       // Taking a place over needs the name of its database, and takes effect for every process of the other one.
       await expect(lost?.takeOver('empty')).rejects.toThrow('to take it over');
       const [, id = ''] = /--take-over (\w+)/.exec(String(await lost?.check().catch((error) => error))) ?? [];
-      await expect(lost?.takeOver(id)).resolves.toEqual({ isCopied: true, left: null });
+      await expect(lost?.takeOver(id)).resolves.toEqual({
+        ...{ isCopied: true, left: null },
+        unknown: [off, unknown].toSorted(),
+      });
+      // What stays is for the operator to delete, and what is deleted is deleted by the lake's processes.
+      for (const id of [copied, on, off, unknown]) expect(await listed(openStore(url), id)).toHaveLength(1);
       await lost?.claim();
       await expect(won?.check()).rejects.toThrow(WrongPlace);
     },

@@ -61,6 +61,7 @@ export function changed(store: LakeStore, changes: Partial<LakeStore>): LakeStor
     putFile: (path, localFile) => store.putFile(path, localFile),
     getFile: (path, localFile) => store.getFile(path, localFile),
     list: (below) => store.list(below),
+    folders: () => store.folders(),
     remove: (path) => store.remove(path),
     probe: () => store.probe(),
   };

@@ -38,7 +38,7 @@ export async function takeOver(config: Config, confirmed: string): Promise<void>
     await explaining(target, () => pool.query('select keys_can_be_trusted()'));
     const store = openStore(lakeUrl);
     const place = new LakePlace(pool, store, lakeUrl);
-    const { isCopied, left } = await place.takeOver(confirmed).catch(explain(lakeUrl));
+    const { isCopied, left, unknown } = await place.takeOver(confirmed).catch(explain(lakeUrl));
     console.log(
       `${lakeUrl} now has the lakes of this database. Start intake-server lake, and restart serve.`,
     );
@@ -47,6 +47,12 @@ export async function takeOver(config: Config, confirmed: string): Promise<void>
     if (left !== null)
       console.log(
         `Delete the files at ${left}, the former place. They are no longer updated, and erased people stay in them.`,
+      );
+    if (unknown.length > 0)
+      console.log(
+        `Folders there of organisations that have no lake in this database: ${unknown.length}. They are neither updated nor ` +
+          'deleted, and erased people stay in them. If nobody needs them any more, delete them:\n' +
+          unknown.join('\n'),
       );
   } finally {
     await pool.end();

@@ -75,6 +75,11 @@ export class FileStore {
     }
   }
 
+  async folders(): Promise<string[]> {
+    const entries = await namesIn(this.#root);
+    return entries.filter(({ isFolder }) => isFolder).map(({ name }) => name);
+  }
+
   async remove(path: string): Promise<void> {
     const target = this.#at(path);
     await rm(target, { force: true });

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Pool } from '../../postgres/pool.ts';
 import { inTransaction } from '../../postgres/transactions.ts';
+import { isUuid } from '../../registry/fields.ts';
+import { organisationsWithLake } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
 import type { LakeStore } from './lake-store.ts';
 
@@ -19,6 +21,12 @@ interface Marker {
   /** Identifies the database together with its server, so that a copy has another one. */
   readonly fingerprint: string;
   readonly claim: string;
+}
+
+interface TakenOver {
+  readonly isCopied: boolean;
+  readonly left: string | null;
+  readonly unknown: readonly string[];
 }
 
 interface Own {
@@ -87,9 +95,9 @@ export class LakePlace {
   /**
    * Makes the place this database's own. `confirmed` is the fingerprint of the database that it belongs to, or `empty`.
    * Unless it already is this database's own, the files there are deleted, and everything is copied again. Returns whether
-   * that happens, and the previous place.
+   * that happens, the previous place, and the organisations whose files stay.
    */
-  async takeOver(confirmed: string): Promise<{ readonly isCopied: boolean; readonly left: string | null }> {
+  async takeOver(confirmed: string): Promise<TakenOver> {
     const found = await this.#newestMarker();
     const named = found?.fingerprint ?? emptyPlace;
     if (confirmed !== named)
@@ -99,6 +107,7 @@ export class LakePlace {
           : `${this.#url} has no marker, so it belongs to no database; to take it over, run intake-server lake --take-over ${named}`,
       );
     const own = await this.#own();
+    const unknown = await this.#unknownFolders();
     const claim = await this.#create((found?.number ?? 0) + 1, own);
     if (claim === undefined)
       throw new WrongPlace(
@@ -117,7 +126,7 @@ export class LakePlace {
       if (isCopied)
         await client.query('update lake_progress set removing_since = now() where removing_since is null');
     });
-    return { isCopied, left: own.url !== null && own.url !== this.#url ? own.url : null };
+    return { isCopied, left: own.url !== null && own.url !== this.#url ? own.url : null, unknown };
   }
 
   #compare(found: Marker | undefined, own: Own): void {
@@ -188,6 +197,21 @@ export class LakePlace {
     const [own] = rows;
     if (!own) throw new Error('the table lake_place is empty');
     return own;
+  }
+
+  /**
+   * Of organisations that have no lake in this database. They are not deleted, because they may be all that is left of an
+   * organisation that was created after the backup from which this database was restored.
+   */
+  async #unknownFolders(): Promise<string[]> {
+    const ids = (await this.#store.folders()).filter(isUuid);
+    const { rows } = await this.#pool.query<{ organisation_id: string }>(
+      'select organisation_id from lake_progress where organisation_id = any ($1::uuid[])',
+      [ids],
+    );
+    const begun = rows.map(({ organisation_id }) => organisation_id);
+    const known = new Set([...begun, ...(await organisationsWithLake(this.#pool))]);
+    return ids.filter((id) => !known.has(id));
   }
 
   /** Also true if there are no files to expect. */

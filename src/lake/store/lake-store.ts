@@ -14,6 +14,8 @@ export interface LakeStore {
   getFile(path: string, localFile: string): Promise<void>;
   /** Lists every file below a folder, ordered by path. */
   list(folder: string): AsyncIterable<StoredFile>;
+  /** Returns the names of the folders at the top. */
+  folders(): Promise<string[]>;
   remove(path: string): Promise<void>;
   /** Throws unless the store is writable and `create` never replaces a file. */
   probe(): Promise<void>;

@@ -89,6 +89,15 @@ export class S3Store {
         if (!Key.endsWith('/')) yield { path: Key.slice(this.#prefix.length), modifiedAt: LastModified };
   }
 
+  async folders(): Promise<string[]> {
+    const { sdk, client } = await this.#connect();
+    const asked = { Bucket: this.#bucket, Prefix: this.#prefix, Delimiter: '/' };
+    const names: string[] = [];
+    for await (const { CommonPrefixes = [] } of sdk.paginateListObjectsV2({ client }, asked))
+      for (const { Prefix = '' } of CommonPrefixes) names.push(Prefix.slice(this.#prefix.length, -1));
+    return names;
+  }
+
   async remove(path: string): Promise<void> {
     const { sdk, client } = await this.#connect();
     await client.send(new sdk.DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#key(path) }));
