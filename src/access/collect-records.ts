@@ -9,6 +9,7 @@ import { wantedAmong } from '../people/people.ts';
 import { personalTables, tableWith } from '../people/personal-tables.ts';
 import { keyTables } from '../people/read-texts.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { databaseTime } from '../postgres/transactions.ts';
 import { newestUnsettled, settleUpTo } from '../rejections/unsettled-batches.ts';
 import { openIdsAmong } from '../suppression/hidden-ids.ts';
 import type { KeyTable } from '../suppression/idempotency-keys.ts';
@@ -126,7 +127,7 @@ async function start(client: Client, { organisationId }: Place): Promise<Result>
          from access_requests where organisation_id = $1 and state = 'requested' and access_request_id < $3
          window first_ones as (order by access_request_id)) as waiting
        where at = 1 or (at <= ${accessLimits.requestsTogetherMax} and ids <= ${accessLimits.idsTogetherMax}))`,
-    [organisationId, new Date(), before],
+    [organisationId, await databaseTime(client), before],
   );
   return { next: rowCount === 0 ? 'ended' : { step: 'expand' } };
 }
@@ -209,9 +210,9 @@ async function end(client: Client, { organisationId }: Place): Promise<Result> {
     [organisationId],
   );
   await client.query(
-    `update access_requests set state = 'done', after = null, done_at = $2
+    `update access_requests set state = 'done', after = null, done_at = now()
      where organisation_id = $1 and state = 'collecting'`,
-    [organisationId, new Date()],
+    [organisationId],
   );
   return { next: 'ended' };
 }

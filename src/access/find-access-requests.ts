@@ -23,11 +23,13 @@ export interface AccessRequest {
 
 type StoredAccessRequest = Omit<AccessRequest, 'requested' | 'expires'> & {
   readonly is_cancelled: boolean;
+  readonly is_expired: boolean | null;
 };
 
 const accessRequestColumns = `access_request_id,
   case state when 'requested' then 'pending' when 'collecting' then 'running' else state end as state, key_id, people, records, ${exactTime('started_at')} as started,
-  ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled`;
+  ${exactTime('done_at')} as done, cancelled_at is not null as is_cancelled,
+  done_at <= now() - make_interval(secs => ${accessLimits.recordsKeptMs / 1_000}) as is_expired`;
 
 /** Whether a request has expired depends on the time alone, not on whether its records are already deleted. */
 function shownAccessRequest({
@@ -35,16 +37,16 @@ function shownAccessRequest({
   state,
   done,
   is_cancelled,
+  is_expired,
   ...rest
 }: StoredAccessRequest): AccessRequest {
-  const expiresMs = done === null ? Number.POSITIVE_INFINITY : Date.parse(done) + accessLimits.recordsKeptMs;
   return {
     access_request_id,
-    state: is_cancelled ? 'cancelled' : expiresMs <= Date.now() ? 'expired' : state,
+    state: is_cancelled ? 'cancelled' : is_expired ? 'expired' : state,
     requested: timeOfUuidV7(access_request_id),
     ...rest,
     done,
-    expires: done === null ? null : new Date(expiresMs).toISOString(),
+    expires: done === null ? null : new Date(Date.parse(done) + accessLimits.recordsKeptMs).toISOString(),
   };
 }
 

@@ -6,7 +6,7 @@ import { limits } from '../limits.ts';
 import { audit, lastEntry, type Operator } from '../operator/audit-log.ts';
 import { findOrganisation, insertOrganisation } from '../operator/organisations.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction, queryRow } from '../postgres/transactions.ts';
+import { databaseTime, inTransaction, queryRow } from '../postgres/transactions.ts';
 import { tableOf } from '../records/tables.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
@@ -43,7 +43,7 @@ export async function beginImport(
     if (isSame && last.act === 'organisation.imported') return undefined;
     const lastMs = last ? Date.parse(last.at) : 0;
     // A recent import may still be running although it has not stored anything yet.
-    const isRecent = lastMs > Date.now() - limits.idempotencyKeyLifeMs;
+    const isRecent = lastMs > (await databaseTime(client)).getTime() - limits.idempotencyKeyLifeMs;
     if (isSame && (isRecent || isFilled)) {
       // Without the receipts, it is unknown which interactions are stored.
       if (isFilled && !(await hasReceipts(serving, organisationId, lastMs)))

@@ -19,9 +19,9 @@ export function liftSuppression(pool: Pool, organisationId: string, erasureId: s
       if (!found) throw new RequestError('erasure_not_found');
       if (!found.can_be_lifted) throw new RequestError('erasure_not_swept');
       const { rowCount } = await client.query(
-        `update suppressions set lifted_at = $3
+        `update suppressions set lifted_at = now()
          where organisation_id = $1 and erasure_id = $2 and lifted_at is null`,
-        [organisationId, erasureId, new Date()],
+        [organisationId, erasureId],
       );
       return rowCount ?? 0;
     }),

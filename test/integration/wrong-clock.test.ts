@@ -5,8 +5,11 @@ import { LakeKeeper } from '../../src/lake/keep-lake.ts';
 import { LakeSlots } from '../../src/lake/lake-slots.ts';
 import { choresOf } from '../../src/maintenance/chores.ts';
 import { Lease } from '../../src/maintenance/maintenance.ts';
+import { liftSuppression } from '../../src/suppression/lift-suppressions.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { newAccessOrganisation } from '../support/access-organisation.ts';
-import { createTestApp, type TestApp } from '../support/app.ts';
+import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
+import { collectForAll, sweepErasures } from '../support/jobs.ts';
 import { newLakeOrganisation, writeAll } from '../support/lake-organisation.ts';
 import { badTag, many, newTag } from '../support/new-records.ts';
 import { countReport, newReportOrganisation, sale } from '../support/report-organisation.ts';
@@ -15,6 +18,7 @@ import { runRound, storedRows, WrittenLake } from '../support/written-lake.ts';
 /** Work of a process whose clock is nine days ahead of the database's, or behind it. */
 
 const dayMs = 86_400_000;
+const never = new AbortController().signal;
 let test: TestApp;
 let key: string;
 beforeAll(async () => {
@@ -83,6 +87,62 @@ it.each([9, -9])('such a process leads nothing and holds no slot of the lake (%i
   expect([lease.isHeld, slots.count]).toEqual([false, 0]);
   vi.useRealTimers();
   await lease.release();
+});
+
+it.each([9, -9])('erasures and access requests have times of the database (%i days)', async (days) => {
+  const { organisationId, request, newPerson, visit } = await newLakeOrganisation(test);
+  const suppressions = new Suppressions([erasureKey]);
+  const lake = new WrittenLake();
+  onTestFinished(() => lake.close());
+  const writer = lake.writer(test.pool);
+  const { customer_id } = await newPerson();
+  await visit({ customer_id, user_id: randomUUID() });
+  await writeAll(writer, test.pool, organisationId);
+  const begin = async (url: string, payload: object) => {
+    const { statusCode, body } = await request('POST', url, payload);
+    expect(statusCode, JSON.stringify(body)).toBe(202);
+    return body;
+  };
+  const expectAll = async (text: string, values: string[] = [organisationId]) => {
+    const { rows } = await test.pool.query<{ at: Date }>(text, values);
+    expect(rows).not.toEqual([]);
+    for (const { at } of rows) expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(600_000);
+  };
+  const { access_request_id } = await begin('/v1/access-requests', { customer_ids: [customer_id] });
+  setClock(days);
+  await untilDone('access_requests', 'done', () => collectForAll(test.pool, suppressions));
+  vi.useRealTimers();
+  const { erasure_id } = await begin('/v1/erasures', { customer_ids: [customer_id], mode: 'anonymise' });
+  setClock(days);
+  await untilDone('erasures', 'swept', () => sweepErasures(test.pool, suppressions));
+  await writer.step(organisationId, never);
+  await writer.erase(organisationId, never);
+  expect(await liftSuppression(test.pool, organisationId, erasure_id)).toBeGreaterThan(0);
+  const shown = await request('GET', `/v1/access-requests/${access_request_id}`);
+  const { body: certified } = await request('GET', `/v1/erasures/${erasure_id}/certificate`);
+  vi.useRealTimers();
+  expect(shown.body.state).toBe('done');
+  await expectAll('select $1::timestamptz as at', [certified.certificate.issued]);
+  await expectAll('select lifted_at as at from suppressions where organisation_id = $1');
+  await expectAll('select user_ids_rewritten_from as at from tenants where organisation_id = $1');
+  for (const [table, column] of [
+    ['access_requests', 'started_at'],
+    ['access_requests', 'done_at'],
+    ['erasures', 'started_at'],
+    ['erasures', 'swept_at'],
+    ['erasures', 'lake_done_at'],
+  ])
+    await expectAll(`select ${column} as at from ${table} where organisation_id = $1`);
+
+  /** Work may have to wait for transactions of other tests. */
+  async function untilDone(table: string, state: string, work: () => Promise<void>): Promise<void> {
+    const isDone = async () => {
+      await work();
+      const { rows } = await test.pool.query(`select state from ${table} where organisation_id = $1`, [organisationId]);
+      return rows.every((row) => row.state === state);
+    };
+    while (!(await isDone()));
+  }
 });
 
 it.each([9, -9])('the lake is as of a time of the database (%i days)', async (days) => {

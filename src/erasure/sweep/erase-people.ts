@@ -9,7 +9,7 @@ import { nextRows } from '../../people/find-rows.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { tableWith } from '../../people/personal-tables.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
-import { inTransaction, queryRows } from '../../postgres/transactions.ts';
+import { databaseTime, inTransaction, queryRows } from '../../postgres/transactions.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
@@ -54,11 +54,12 @@ async function findErasures(pool: Pool): Promise<string[]> {
 }
 
 async function start(client: Client, { organisationId }: Place): Promise<{ readonly next: Next<SweepStep> }> {
+  const now = await databaseTime(client);
   // Keys work again only when restored customers are hidden, so this does not wait until user ids are rewritten.
   const { rowCount: restored } = await client.query(
     `update erasures set state = 'sweeping', started_at = coalesce(started_at, $2)
      where organisation_id = $1 and ${isUnswept} and step like 'identify%'`,
-    [organisationId, new Date()],
+    [organisationId, now],
   );
   if (restored !== 0) return { next: { step: 'identify' } };
   const before = await rewrittenBefore(client, organisationId);
@@ -66,7 +67,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
   const { rowCount } = await client.query(
     `update erasures set state = 'sweeping', started_at = coalesce(started_at, $2)
      where organisation_id = $1 and ${isUnswept} and (state = 'sweeping' or erasure_id < $3)`,
-    [organisationId, new Date(), before],
+    [organisationId, now, before],
   );
   return { next: rowCount === 0 ? 'ended' : { step: 'fence' } };
 }
@@ -171,7 +172,8 @@ async function end(client: Client, { organisationId }: Place): Promise<{ readonl
       lake_state = case when exists (select from lake_progress p where p.organisation_id = $1) then 'pending' end
     where organisation_id = $1 and erasure_id = any ($2::uuid[])`;
   const erasureIds = rows.map(({ erasure_id }) => erasure_id);
-  await queryRows(client, { text, values: [organisationId, erasureIds, new Date()] }, erasureIds.length);
+  const values = [organisationId, erasureIds, await databaseTime(client)];
+  await queryRows(client, { text, values }, erasureIds.length);
   await liftAgain(client, organisationId, erasureIds);
   return { next: 'ended' };
 }
@@ -191,6 +193,6 @@ export async function finishErasures(pool: Pool): Promise<void> {
     await pool.query(
       `update erasures set state = 'done', done_at = $1
        where state = 'swept' and swept_at < $2::timestamptz - interval '${entriesWrittenWithin}'`,
-      [new Date(), `${oldest}T00:00:00Z`],
+      [await databaseTime(pool), `${oldest}T00:00:00Z`],
     );
 }

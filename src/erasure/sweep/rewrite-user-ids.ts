@@ -85,8 +85,8 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
       from tenants where organisation_id = $1`,
     values: [organisationId],
   });
-  const text = 'update tenants set user_ids_rewritten_from = $2 where organisation_id = $1';
-  await queryRows(client, { text, values: [organisationId, new Date()] }, 1);
+  const text = 'update tenants set user_ids_rewritten_from = now() where organisation_id = $1';
+  await queryRows(client, { text, values: [organisationId] }, 1);
   return { below: null, from: first ?? firstUuid, isLast: is_last === true };
 }
 

@@ -2,7 +2,7 @@
 // removed.
 
 import type { Client, Pool } from '../../postgres/pool.ts';
-import { inTransaction } from '../../postgres/transactions.ts';
+import { databaseTime, inTransaction } from '../../postgres/transactions.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import { LakeTaken } from '../lake-progress.ts';
@@ -81,11 +81,13 @@ export function savePass(
   after: string | null,
 ): Promise<void> {
   return inTransaction(pool, async (client) => {
+    // A cluster refuses `now()` in a statement with `case`.
+    const doneAt = after === null ? await databaseTime(client) : null;
     const { rowCount } = await client.query(
       `update erasures set lake_after = $3::text, lake_state = case when $3::text is null then 'done' else 'running' end,
-         lake_done_at = case when $3::text is null then $4::timestamptz end
+         lake_done_at = $4::timestamptz
        where organisation_id = $1 and erasure_id = any ($2::uuid[]) and lake_state = 'running'`,
-      [organisationId, erasureIds, after, new Date()],
+      [organisationId, erasureIds, after, doneAt],
     );
     if (rowCount !== erasureIds.length) throw new LakeTaken();
     if (after === null) await liftAgain(client, organisationId, erasureIds);
@@ -128,9 +130,9 @@ async function areWritesOver(pool: Pool, organisationId: string): Promise<boolea
 function endRemoving(pool: Pool, organisationId: string): Promise<void> {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ erasure_id: string }>(
-      `update erasures set lake_state = 'done', lake_after = null, lake_done_at = $2
+      `update erasures set lake_state = 'done', lake_after = null, lake_done_at = now()
        where organisation_id = $1 and lake_state in ('pending', 'running') returning erasure_id`,
-      [organisationId, new Date()],
+      [organisationId],
     );
     const erasureIds = rows.map(({ erasure_id }) => erasure_id);
     await liftAgain(client, organisationId, erasureIds);

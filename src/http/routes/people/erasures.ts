@@ -11,6 +11,7 @@ import { requestErasure } from '../../../erasure/request-erasure.ts';
 import { RequestError } from '../../../errors.ts';
 import { limits } from '../../../limits.ts';
 import type { AskedPage } from '../../../postgres/keyset-page.ts';
+import { databaseTime } from '../../../postgres/transactions.ts';
 import { flag, isUuid, optional, perPage, uuid } from '../../../registry/fields.ts';
 import { liftSuppression } from '../../../suppression/lift-suppressions.ts';
 import { type BodyField, refuse } from '../../operation/body.ts';
@@ -194,7 +195,7 @@ const certificate: Operation = {
     await references.suppressions.requireKeys(pool, organisationId);
     const [key] = config.erasureKeys;
     if (key === undefined) throw new RequestError('erasure_not_configured');
-    const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());
+    const made = certificateOf(organisationId, found, config.changesKeptDays, await databaseTime(pool));
     const jws = new CertificateSigner(key).sign(made);
     if (!String(call.headers.accept ?? '').includes('text/html'))
       return { status: 200, body: { certificate: made, jws } };
