@@ -1,5 +1,6 @@
 import { mayAdminister, mayServe, roleSettings, surplusRights } from '../../operator/roles.ts';
 import { explainUnsafe, readServerState } from '../../postgres/health/server-state.ts';
+import { nameOfWorker, readWorkers } from '../../postgres/health/workers.ts';
 import { isRefusedLogin, isUnavailable, type Pool } from '../../postgres/pool.ts';
 import { schemaState } from '../../postgres/schema/schema-state.ts';
 import { commandError } from '../arguments/help.ts';
@@ -59,10 +60,16 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
 
 /** Refuses settings with which a crash undoes what was confirmed. Warns about those that the operator has accepted. */
 async function refuseUnsafe(pool: Pool): Promise<string[]> {
-  const { refused, accepted } = await readServerState(pool);
-  if (refused.length > 0) throw commandError(explainUnsafe(refused));
-  if (accepted.length === 0) return [];
-  return [`intake.accepted_settings accepts ${accepted.join(' and ')} in PostgreSQL: a crash may lose data`];
+  const workers = (await readWorkers(pool)).map(({ node, ...state }) => ({ ...state, name: nameOfWorker(node) }));
+  const servers = [{ ...(await readServerState(pool)), name: 'PostgreSQL' }, ...workers];
+  for (const { name, refused } of servers)
+    if (refused.length > 0) throw commandError(explainUnsafe(refused, name));
+  return servers
+    .filter(({ accepted }) => accepted.length > 0)
+    .map(
+      ({ name, accepted }) =>
+        `intake.accepted_settings accepts ${accepted.join(' and ')} in ${name}: a crash may lose data`,
+    );
 }
 
 /** Surplus privileges increase the damage if the service has a vulnerability. */

@@ -27,6 +27,7 @@ import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
 import { Readiness } from '../../postgres/health/readiness.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
 import { FileDescriptors, ServerState } from '../../postgres/health/server-state.ts';
+import { Workers } from '../../postgres/health/workers.ts';
 import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
 import { createPool, type OwnPool, type StatementEvents } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
@@ -72,7 +73,12 @@ export function createParts(
     { detours },
   );
   const server = new ServerState(keyPool);
-  const requirements = new Requirements([server, suppressions.requirement(keyPool), new FileDescriptors()]);
+  const requirements = new Requirements([
+    server,
+    new Workers(keyPool),
+    suppressions.requirement(keyPool),
+    new FileDescriptors(),
+  ]);
   const onFlush = (rows: number) => metrics?.flushed(rows);
   const writer = new InteractionWriter(writerPools, references, onFlush, traces);
   const checker = new UploadChecker();

@@ -15,6 +15,7 @@ import { openStore } from '../../lake/store/lake-store.ts';
 import { ParquetWriter } from '../../lake/table/parquet-writer.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
 import { ServerState } from '../../postgres/health/server-state.ts';
+import { Workers } from '../../postgres/health/workers.ts';
 import { createPool } from '../../postgres/pool.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
 import { commandError, refuseArguments } from '../arguments/help.ts';
@@ -82,7 +83,7 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
     const place = new LakePlace(pool, store, lakeUrl);
     // Without the database, the place is claimed before the first write.
     if (away === undefined) await claimPlace(place, lakeUrl);
-    const stopWatching = new Requirements([new ServerState(slotPool)]).watch(log);
+    const stopWatching = new Requirements([new ServerState(slotPool), new Workers(pool)]).watch(log);
     ends.unshift(async () => stopWatching());
     const slots = new LakeSlots(slotPool);
     const suppressions = new Suppressions(config.erasureKeys);

@@ -6,7 +6,7 @@ import type { Requirement } from './requirements.ts';
 /** A process whose clock differs from the database's by more than this stores nothing. */
 export const clockDifferenceMaxMs = 60_000;
 
-interface Row {
+export interface Row {
   readonly now_ms: number;
   readonly is_read_only: boolean;
   /** The settings with which PostgreSQL may lose what it has confirmed. */
@@ -19,7 +19,7 @@ interface Row {
  * Read from the catalogue, because a session keeps the settings of the time at which it began. `synchronous_commit`
  * cannot be accepted, because a connection can always turn it on.
  */
-const question = `
+export const stateQuestion = `
   with kept as (
     select distinct on (1) split_part(c, '=', 1) as name, substr(c, strpos(c, '=') + 1) as value
     from pg_db_role_setting s cross join unnest(s.setconfig) as c
@@ -41,18 +41,18 @@ const question = `
     array(select setting from judged where is_accepted) as accepted`;
 
 export async function readServerState(pool: Pick<Pool, 'query'>): Promise<Row> {
-  const { rows } = await pool.query<Row>({ name: 'state of the server', text: question });
+  const { rows } = await pool.query<Row>({ name: 'state of the server', text: stateQuestion });
   return rows[0] as Row;
 }
 
-export function explainUnsafe(refused: readonly string[]): string {
+export function explainUnsafe(refused: readonly string[], server = 'PostgreSQL'): string {
   const files = refused.filter((setting) => setting !== 'synchronous_commit=off');
   const inFiles =
     'in postgresql.conf or with alter system' +
     ', or if the storage is safe without it, set intake.accepted_settings there to the setting as shown here';
   const inRole = 'for the role, the database and in postgresql.conf';
   return (
-    `PostgreSQL may lose data that it has confirmed, because of ${refused.join(' and ')}; turn it on ` +
+    `${server} may lose data that it has confirmed, because of ${refused.join(' and ')}; turn it on ` +
     [...(files.length > 0 ? [inFiles] : []), ...(files.length < refused.length ? [inRole] : [])].join(
       '; and ',
     )
