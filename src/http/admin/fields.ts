@@ -45,10 +45,13 @@ export async function organisationNamed(pool: Pool, slug: string): Promise<Organ
 export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: number }): BodyField<number> {
   return {
     schema: { type: 'integer', minimum, maximum },
-    read: (value) =>
-      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
-        ? (value as number)
-        : refuse('out_of_range', `must be a whole number from ${minimum} to ${maximum}`),
+    read(value) {
+      if (typeof value !== 'number')
+        return refuse('wrong_type', 'must be a number, not a number in a string');
+      return Number.isInteger(value) && value >= minimum && value <= maximum
+        ? value
+        : refuse('out_of_range', `must be a whole number from ${minimum} to ${maximum}`);
+    },
   };
 }
 
