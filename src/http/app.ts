@@ -1,6 +1,5 @@
 // http/: the list of operations, the gate, the routes and the server. No other folder imports Fastify.
 
-import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import compress from '@fastify/compress';
@@ -33,6 +32,9 @@ import { handleError, refuseConnect } from './server/error-handler.ts';
 import { discardRest, type Payload, readBody } from './server/read-body.ts';
 import { createServer } from './server/server.ts';
 import { isStreamed, streamOf } from './server/streamed-body.ts';
+
+// See errors.ts for why this is not an import.
+const { METHODS } = process.getBuiltinModule('node:http');
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,11 +1,13 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { RequestError, type RequestErrorCode } from '../../errors.ts';
 import { causeOf } from '../../postgres/loggable-error.ts';
 import { isDiskFull, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
 import { CommitUnconfirmed } from '../../postgres/transactions.ts';
+
+// See errors.ts for why this is not an import.
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** All other client errors from Fastify and its plugins become `malformed_request`. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {

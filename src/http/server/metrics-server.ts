@@ -1,5 +1,8 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { limits } from '../../limits.ts';
+
+// See errors.ts for why this is not an import.
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** A separate server, because a scraper needs no key and must get a response even when the API has no connection left. */
 export async function serveMetrics(
