@@ -18,6 +18,7 @@ import {
   loadMs,
   signInAt,
 } from '../support/console-browser.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -51,7 +52,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
 
   async function open(options: BrowserContextOptions = appearances[0][1]): Promise<Page> {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (message) => {
@@ -256,11 +257,11 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
     expect(scripts.length).toBeGreaterThan(5);
     expect(bytes).toBeLessThan(250_000);
     const page = await signedIn();
-    const times: number[] = [];
-    // Take the best of three attempts, because other tests use the CPU at the same time.
     const content = [page.getByRole('link', { name: 'Transactions', exact: true }), page.locator('canvas')];
-    for (const _ of many(3, () => 0)) times.push(await loadMs(page, `${server.url}/console/`, content));
-    expect(Math.min(...times)).toBeLessThan(1_000);
+    await expectInTime(async () => {
+      const ms = await loadMs(page, `${server.url}/console/`, content);
+      return [{ what: 'the first screen', ms, promisedMs: 1_000 }];
+    });
     await page.context().close();
   });
 });

@@ -8,7 +8,7 @@ import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
 import { exchange } from '../support/exchange.ts';
-import { takenMax, watchOthers } from '../support/in-time.ts';
+import { slowness, takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
      from organisations cross join generate_series(1, ${users}) n where slug = 'large'`,
     [student, shop.shop_id],
   );
-}, 1_200_000);
+});
 afterAll(async () => {
   agent.destroy();
   await server.stop();
@@ -83,9 +83,7 @@ async function eraseOne(): Promise<number> {
   return performance.now() - startMs;
 }
 
-it('an organisation that erases as much as it may does not hold up another one', {
-  timeout: 900_000,
-}, async () => {
+it('an organisation that erases as much as it may does not hold up another one', async () => {
   for (let round = 0; round < 3; round++) await p99();
   const before: number[] = [];
   for (let round = 0; round < 7; round++) before.push(await p99());
@@ -121,8 +119,9 @@ it('an organisation that erases as much as it may does not hold up another one',
   // Otherwise the large erasure was over before anything was measured.
   expect(sweptMs.length).toBeGreaterThanOrEqual(3);
   expect(blocked).toEqual([]);
-  const isSlow = Math.max(...sweptMs) >= sweptMsMax || median(during) > 2 * median(before);
+  const promisedMs = sweptMsMax * slowness();
+  const isSlow = Math.max(...sweptMs) >= promisedMs || median(during) > 2 * median(before);
   if (isSlow && taken > takenMax) return console.log('times need a machine of which others take less');
-  expect(Math.max(...sweptMs)).toBeLessThan(sweptMsMax);
+  expect(Math.max(...sweptMs)).toBeLessThan(promisedMs);
   expect(median(during)).toBeLessThanOrEqual(2 * median(before));
 });

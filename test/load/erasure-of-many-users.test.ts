@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
@@ -47,10 +48,19 @@ async function longestAnswerMs(until: Promise<unknown>): Promise<number> {
   return longest;
 }
 
-it(`erasing a student with ${users} user ids blocks the process for less than a second`, {
-  timeout: 400_000,
-}, async () => {
-  const { api, student } = await newOrganisation('visits');
+it(`erasing a student with ${users} user ids blocks the process for less than a second`, async () => {
+  let attempts = 0;
+  await expectInTime(async () => {
+    const slug = `visits-${++attempts}`;
+    const { api, student } = await newOrganisation(slug);
+    await fillVisits(slug, student);
+    const erasing = requestErasure(api, { customer_ids: [student] }).then((id) => expectSwept(api, id));
+    return [{ what: 'the slowest answer', ms: await longestAnswerMs(erasing), promisedMs: blockedMsMax }];
+  });
+});
+
+/** Stores an interaction of the student with each of many user ids. */
+async function fillVisits(slug: string, student: string): Promise<void> {
   await queryDatabase(
     server.databaseUrl,
     `insert into interactions (organisation_id, interaction_id, interaction_type, user_id, student_id, item_type, item_id,
@@ -58,16 +68,12 @@ it(`erasing a student with ${users} user ids blocks the process for less than a 
      select organisation_id, (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '7'
          || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
        'SHARE', 'user-' || n, $1, 'SHOP', $2, '1700000000', now()
-     from organisations cross join generate_series(1, ${users}) n where slug = 'visits'`,
-    [student, shop.shop_id],
+     from organisations cross join generate_series(1, ${users}) n where slug = $3`,
+    [student, shop.shop_id, slug],
   );
-  const erasing = requestErasure(api, { customer_ids: [student] }).then((id) =>
-    expectSwept(api, id, 120_000),
-  );
-  expect(await longestAnswerMs(erasing)).toBeLessThan(blockedMsMax);
-});
+}
 
-it(`a student with ${reportRows} rows in the report is swept`, { timeout: 400_000 }, async () => {
+it(`a student with ${reportRows} rows in the report is swept`, async () => {
   const { api, student } = await newOrganisation('report');
   await server.run('organisations', 'set-report', 'report', 'on');
   await queryDatabase(
@@ -79,7 +85,7 @@ it(`a student with ${reportRows} rows in the report is swept`, { timeout: 400_00
      from organisations cross join generate_series(1, ${reportRows}) n where slug = 'report'`,
     [student, shop.shop_id],
   );
-  await expectSwept(api, await requestErasure(api, { customer_ids: [student] }), 120_000);
+  await expectSwept(api, await requestErasure(api, { customer_ids: [student] }));
   const left = await queryDatabase(
     server.databaseUrl,
     'select from report_interactions where student_id = $1 limit 1',

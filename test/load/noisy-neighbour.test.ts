@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchange } from '../support/exchange.ts';
-import { takenMax, watchOthers } from '../support/in-time.ts';
+import { slowness, takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newTag } from '../support/new-records.ts';
 
 /** An organisation that sends ten times its limit does not slow down another organisation. */
@@ -17,7 +17,8 @@ const rounds = 5;
 /** Other load may affect only the rounds with or without noise. With more rounds, it does not affect the median. */
 const roundsMax = 11 * rounds;
 const roundMs = 1_000;
-const quietPerSecond = 100;
+/** A slow machine would be busy with uploads alone. */
+const quietPerSecond = 100 / slowness();
 const noisyLimit = 20;
 
 let server: BuiltServer;
@@ -82,7 +83,7 @@ const newNoise = (): Noise => ({ sent: 0, ms: 0, counts: {} });
 const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-it('the 99th percentile of its neighbour at most doubles', { timeout: 1_200_000 }, async () => {
+it('the 99th percentile of its neighbour at most doubles', async () => {
   const policy = async () =>
     (await exchange(`${server.url}/v1/data`, { agent, key: noisy })).headers['ratelimit-policy'];
   await expect.poll(policy).toBe(`"requests";q=${2 * noisyLimit};w=2`);
@@ -98,8 +99,8 @@ it('the 99th percentile of its neighbour at most doubles', { timeout: 1_200_000 
   }
   const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(1)).join(', ');
   console.log(`p99 alone: ${shown(alone)} ms; with noise: ${shown(beside)} ms`, noise);
-  // The sender has the lowest priority, so it falls behind on a slow machine. Five times the limit is still noise.
-  const sentMin = (5 * noisyLimit * noise.ms) / 1_000;
+  // The sender has the lowest priority, so it falls behind on a slow machine. Even three times the limit is still noise.
+  const sentMin = (Math.max(3, 5 / slowness()) * noisyLimit * noise.ms) / 1_000;
   if ((noise.sent <= sentMin || isDoubled()) && shareTaken() > takenMax)
     return console.log('noise needs a machine of which others take less');
   expect(noise.sent).toBeGreaterThan(sentMin);
