@@ -22,14 +22,14 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: process.env.CITUS_URL ? ['test/support/drop-databases.ts'] : [],
-    // The timeouts are generous, because a machine may be slowed down or paused for seconds. They cost nothing if all goes
-    // well.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    teardownTimeout: 120_000,
+    // The timeouts are generous, because a machine may be several times slower, or paused for seconds. They cost nothing if
+    // all goes well, so only the long forms of tests have their own.
+    testTimeout: 1_200_000,
+    hookTimeout: 1_200_000,
+    teardownTimeout: 240_000,
     // Concurrent tests spend more time waiting than computing.
     maxConcurrency: 10,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 240_000, interval: 100 } },
     reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
     outputFile: { json: resultsFile },
     // A test file lists its tags in its first lines, for example `// @module-tag full`.

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { builtVersion } from '../../test/support/built-version.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
@@ -24,8 +24,6 @@ beforeAll(async () => {
 });
 
 // The command takes a second to start on a small machine, and a test starts it up to sixteen times.
-vi.setConfig({ testTimeout: 480_000 });
-
 let made = 0;
 beforeEach(async () => {
   key = await server.createKey(`command-${++made}`);

@@ -92,4 +92,4 @@ it('DuckDB finds timestamps, days and decimals in exports', async () => {
     [['TIMESTAMP WITH TIME ZONE']],
   ]);
   rmSync(cwd, { recursive: true });
-}, 480_000);
+});

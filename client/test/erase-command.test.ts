@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { everyPermission } from '../../test/support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
@@ -18,8 +18,6 @@ import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { feedIntake, mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 // The command takes a second to start on a small machine, and one test waits for a minute.
-vi.setConfig({ testTimeout: 480_000 });
-
 let server: BuiltServer;
 let intake: Intake;
 let place: Place;

@@ -68,7 +68,7 @@ it('an export as Parquet, uploaded again, changes nothing', async () => {
   await once(empty, 'close');
   expect((await readAll(join(cwd, 'tags.parquet'))).records).toEqual([]);
   rmSync(cwd, { recursive: true });
-}, 1_200_000);
+});
 
 async function exportTo(place: Place, type: string, ...options: string[]) {
   const running = startIntake(place, 'export', type, '--format', 'parquet', ...options);
@@ -116,7 +116,7 @@ it('an export as Parquet has times as timestamps and amounts as decimals, and en
   const doubles = await runIntake(place, 'upload', 'transactions.parquet', '--json');
   expect(JSON.parse(doubles.stdout).files[0].counts).toMatchObject({ received: 3, unchanged: 3 });
   rmSync(cwd, { recursive: true });
-}, 1_200_000);
+});
 
 it('an export of interactions as Parquet has the instant of each, however it was written', async () => {
   const key = await server.createKey('parquet-interactions');
@@ -154,7 +154,7 @@ it('an export of interactions as Parquet has the instant of each, however it was
   expect(again).toMatchObject({ exitCode: 0 });
   expect(again.stderr).toContain('not sent: interaction_id, event_time, created');
   rmSync(cwd, { recursive: true });
-}, 1_200_000);
+});
 
 async function describe(path: string) {
   const { buffer } = new Uint8Array(readFileSync(path));

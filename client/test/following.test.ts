@@ -72,7 +72,7 @@ it('changes arrive in order, each with a cursor, and continue where a connection
   for (let round = 0; round < 4; round++) {
     await intake.upload('shops', [newShop()]).finish();
     for (const tag of tags.slice(round * 10, round * 10 + 10)) await intake.upload('tags', [tag]).finish();
-    await expect.poll(() => new Set(ids()).size, { timeout: 30_000 }).toBe(10 * round + 10);
+    await expect.poll(() => new Set(ids()).size).toBe(10 * round + 10);
     if (round === 2) tunnel.silence();
     else tunnel.cut();
   }
@@ -122,7 +122,7 @@ it('the commands follow changes and show the report', async () => {
     for await (const _ of intake.reports.recommendations()) return true;
     return false;
   };
-  await expect.poll(() => isOn().catch(() => false), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => isOn().catch(() => false)).toBe(true);
   const table = await startIntake(place, ...args).ended;
   expect(table.exitCode, table.stderr).toBe(0);
   expect(table.stdout).toMatch(/^Group .*Savings\n.*total +0/s);

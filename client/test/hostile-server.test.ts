@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { Intake } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Answer, endless, json, startHostileServer } from './support/hostile-server.ts';
@@ -12,8 +12,6 @@ import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { type Ended, type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests what a broken or malicious server can do to the library and the command. */
-
-vi.setConfig({ testTimeout: 480_000 });
 
 const key = 'intake_0123456789abcdef_secret';
 let cwd: string;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Connection } from '../src/connection.ts';
@@ -18,8 +18,6 @@ import { type Place, runIntake, startIntake } from './support/run-intake.ts';
 /**
  * This file tests uploading interactions from files. Interactions have no ids, so sending them twice would store them twice.
  */
-
-vi.setConfig({ testTimeout: 480_000 });
 
 let server: SharedServer;
 let key: string;
@@ -151,7 +149,7 @@ async function interrupted() {
   const through = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
   const running = startIntake(through, 'upload', 'interactions.csv');
   // Wait until all valid rows are stored and the journal has two answered requests.
-  await expect.poll(countOf, { timeout: 60_000 }).toBe(8_910);
+  await expect.poll(countOf).toBe(8_910);
   while (linesOf('interactions.csv.journal').filter((line) => line.includes('"done"')).length < 2)
     await sleep(5);
   running.kill('SIGKILL');

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
@@ -25,8 +25,6 @@ import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 import { mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 /** This file tests uploads of files that are replaced, have several paths, or have odd contents. */
-
-vi.setConfig({ testTimeout: 240_000 });
 
 let server: SharedServer;
 let key: string;
@@ -129,7 +127,7 @@ it('a symbolic link has the lock and the journal of its file', async () => {
   onTestFinished(() => proxy.close());
   const at = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
   const running = startIntake(at, 'upload', 'interactions.csv');
-  await expect.poll(countOf, { timeout: 60_000 }).toBe(3_000);
+  await expect.poll(countOf).toBe(3_000);
   const meanwhile = await runIntake(at, 'upload', 'links');
   expect(meanwhile.stderr).toContain(`is sending ${join(place.cwd, 'interactions.csv')}, as process`);
   running.kill('SIGKILL');

@@ -3,13 +3,11 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests typical user errors that are found before the service is reached. */
-
-vi.setConfig({ testTimeout: 480_000 });
 
 let place: Place;
 

@@ -39,7 +39,7 @@ beforeAll(async () => {
   const { stdout } = await run('bash', ['-euc', script], { cwd: root, env: { ...process.env, ...flags } });
   installed = stdout.trim().split('\n').at(-1) ?? '';
   tarball = join(project, `intake-client-${version}.tgz`);
-}, 600_000);
+});
 
 afterAll(async () => {
   rmSync(folder, { recursive: true });

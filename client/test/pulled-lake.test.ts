@@ -24,7 +24,7 @@ const shop = newShop();
 const perUpload = 200;
 const isPossible = [hasTool('moto'), hasTool('readers of the lake')].every(Boolean);
 
-describe.skipIf(!isPossible)('a lake in S3', { timeout: 300_000 }, () => {
+describe.skipIf(!isPossible)('a lake in S3', () => {
   const cwd = mkdtempSync(join(tmpdir(), 'intake-pulled-'));
   const folder = join(cwd, 'lake');
   let store: { url: string; remove(): unknown };
@@ -43,7 +43,7 @@ describe.skipIf(!isPossible)('a lake in S3', { timeout: 300_000 }, () => {
     await api.upload('shops', [shop]);
     await server.run('organisations', 'set-lake', 'acme', 'on');
     lake = await startLakeProcess(server.databaseUrl, store.url);
-  }, 300_000);
+  });
   afterAll(async () => {
     await lake?.stop();
     await server?.stop();

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { apiOf } from '../../test/support/api.ts';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newTag } from '../../test/support/new-records.ts';
 import { queryDatabase } from '../../test/support/query-database.ts';
+import { untilPasses } from '../../test/support/until-passes.ts';
 import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { runIntake } from './support/run-intake.ts';
@@ -37,7 +38,7 @@ beforeAll(async () => {
     return headers.get('intake-quota');
   };
   const known = '"records";used=13;max=12';
-  await vi.waitFor(async () => expect(await isKnown()).toBe(known), { timeout: 60_000, interval: 200 });
+  await untilPasses(async () => expect(await isKnown()).toBe(known));
 });
 
 async function counted() {

@@ -11,9 +11,7 @@ import { Intake } from '../src/index.ts';
 const interactions = Number(process.env.INTERACTIONS ?? 20_000);
 const kills = 5;
 
-it(`${interactions} interactions, recorded at once, are each stored once although the service is killed ${kills} times`, {
-  timeout: 1_200_000,
-}, async () => {
+it(`${interactions} interactions, recorded at once, are each stored once although the service is killed ${kills} times`, async () => {
   const env = { DATABASE_URL: await createTestDatabase(), PORT: String(await freePort()) };
   let server: BuiltServer = await startBuiltServer(env);
   const intake = new Intake({ url: server.url, key: await server.createKey('recorder') });
@@ -34,9 +32,7 @@ it(`${interactions} interactions, recorded at once, are each stored once althoug
   );
   const results = Promise.allSettled(recorded);
   for (let kill = 1; kill <= kills; kill++) {
-    await expect
-      .poll(() => settled, { timeout: 120_000, interval: 1 })
-      .toBeGreaterThan((interactions * (kill - 1)) / kills);
+    await expect.poll(() => settled, { interval: 1 }).toBeGreaterThan((interactions * (kill - 1)) / kills);
     // Some promises are not settled yet, so a request is pending.
     expect(settled).toBeLessThan(interactions);
     const ended = once(server.process, 'exit');

@@ -9,9 +9,7 @@ import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction } from '../src/index.ts';
 import { runIntake } from './support/run-intake.ts';
 
-it('batches are split for a service that accepts fewer interactions at once or per second, which is reported once', {
-  timeout: 300_000,
-}, async () => {
+it('batches are split for a service that accepts fewer interactions at once or per second, which is reported once', async () => {
   const server = await startBuiltServer({
     RECORDS_PER_REQUEST_MAX: '60',
     INTERACTIONS_PER_SECOND_MAX: '20',

@@ -79,4 +79,4 @@ it(`an upload that is killed ${kills} times ends complete, and counts and keeps 
   expect(overview.find(({ type }) => type === 'transactions')?.records).toBe(rows.length - wrong.length);
   await proxy.close();
   rmSync(cwd, { recursive: true });
-}, 1_200_000);
+});

@@ -167,7 +167,7 @@ it.skipIf(!workerd)('records from a worker at the edge (needs workerd on the pat
         () => true,
         () => false,
       );
-    await expect.poll(isUp, { timeout: 60_000 }).toBe(true);
+    await expect.poll(isUp).toBe(true);
     const answer = await fetch(url, { method: 'POST', body: JSON.stringify(job) });
     return (await answer.json()) as string[];
   }),
@@ -194,14 +194,14 @@ it.skipIf(!existsSync(executablePath))('records from a worker in a browser (need
     const browser = await chromium.launch({
       executablePath,
       args: ['--no-sandbox', '--disable-gpu'],
-      timeout: 100_000,
+      timeout: 240_000,
     });
     onTestFinished(async () => {
       await browser.close();
       site.close();
     });
     const page = await browser.newPage();
-    page.setDefaultTimeout(100_000);
+    page.setDefaultTimeout(240_000);
     const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
     await page.goto(url);
     return page.evaluate(

@@ -19,9 +19,7 @@ function sampleOf(path: string, label: string): string {
   return samples.find((sample) => sample.label === label)?.source ?? '';
 }
 
-it('the examples of every upload in the API reference, pasted, store the record they show', {
-  timeout: 300_000,
-}, async () => {
+it('the examples of every upload in the API reference, pasted, store the record they show', async () => {
   const server = await sharedServer();
   const folder = mkdtempSync(join(tmpdir(), 'intake-samples-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
@@ -18,8 +18,6 @@ import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 import { mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 /** This file tests runs of `intake upload` that overlap, are killed at a bad moment, or cannot print their result. */
-
-vi.setConfig({ testTimeout: 480_000 });
 
 let server: SharedServer;
 let organisation: string;

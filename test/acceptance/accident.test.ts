@@ -26,9 +26,7 @@ interface Batch {
   readonly data: { readonly counts: { readonly created: number } };
 }
 
-it('3,000 transactions uploaded before their shops are fixed by uploading the shops and one replay', {
-  timeout: 480_000,
-}, async () => {
+it('3,000 transactions uploaded before their shops are fixed by uploading the shops and one replay', async () => {
   const api = apiOf(server.url, await server.createKey('acme'));
   const transactions = newTransactions(3_000);
   const requestIds: string[] = [];
@@ -93,9 +91,7 @@ async function addRejections(slug: string, count: number): Promise<void> {
   );
 }
 
-it('with more than 50,000, a replay processes that many, reports how many remain, and the next continues from there', {
-  timeout: 480_000,
-}, async () => {
+it('with more than 50,000, a replay processes that many, reports how many remain, and the next continues from there', async () => {
   const api = apiOf(server.url, await server.createKey('more'));
   const late = newShop();
   expect((await api.upload('transactions', [newTransaction(randomUUID())])).status).toBe(400);

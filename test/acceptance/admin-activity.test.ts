@@ -22,7 +22,7 @@ afterAll(() => server.stop());
 
 it('shows the process that answers, and its partitions', async () => {
   await expect
-    .poll(async () => (await admin.get('/admin/v1/service')).body.processes, { timeout: 10_000 })
+    .poll(async () => (await admin.get('/admin/v1/service')).body.processes)
     .toEqual([expect.objectContaining({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })]);
   const { body } = await admin.get('/admin/v1/service');
   const { partitions, nodes } = body;
@@ -57,7 +57,7 @@ it('lists how much each organisation has stored, and when it last uploaded', asy
   await apiOf(server.url, body.key).upload('shops', [newShop(), newShop()]);
   const listed = async (slug: string) =>
     (await admin.get(`/admin/v1/organisations?search=${slug}`)).body.organisations[0];
-  await expect.poll(async () => (await listed('third')).records, { timeout: 60_000 }).toBe(2);
+  await expect.poll(async () => (await listed('third')).records).toBe(2);
   expect(Date.parse((await listed('third')).last_upload_at)).toBeGreaterThan(before - 60_000);
   expect(await listed('other')).toMatchObject({ records: 0, last_upload_at: null });
 });

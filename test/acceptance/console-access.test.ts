@@ -61,7 +61,7 @@ describe.skipIf(!isHere)('access requests in the console (needs headless Chromiu
   ): Promise<Page> {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
     onTestFinished(() => context.close());
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     page.on('request', (request) => addresses.push(request.url()));
     page.on('framenavigated', (frame) => addresses.push(frame.url()));

@@ -53,7 +53,7 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
   ): Promise<Page> {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
     onTestFinished(() => context.close());
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     await signInAt(page, `${server.url}/console/privacy`, key, 'Erasures');
     await before(page);
@@ -104,9 +104,7 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
   it.each(appearances)('has a certificate that shows nothing but its own page, on %s', async (_, options) => {
     const { body } = await api.post('/v1/erasures', { customer_ids: [await newPerson()] });
     const path = `/v1/erasures/${body.erasure_id}`;
-    await expect
-      .poll(async () => (await api.get(path)).body.state, { timeout: 60_000 })
-      .toMatch(/swept|done/);
+    await expect.poll(async () => (await api.get(path)).body.state).toMatch(/swept|done/);
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
     const page = await context.newPage();

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import {
@@ -16,6 +16,7 @@ import {
 } from '../support/console-browser.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 const timeout = 180_000;
 const isHere = existsSync(chromiumPath);
@@ -50,13 +51,13 @@ describe.skipIf(!isHere)('quotas in the console (needs headless Chromium)', { ti
       const { headers } = await api.post('/v1/data/tags?dry_run=true', { records: [newTag()] });
       expect(headers.get('intake-quota')).toBe(header);
     };
-    await vi.waitFor(isKnown, { timeout: 60_000, interval: 200 });
+    await untilPasses(isKnown);
   }
 
   async function open(options: (typeof appearances)[number][1] = appearances[0][1]): Promise<Page> {
     const context = await browser.newContext({ ...options, locale: 'en-GB', reducedMotion: 'reduce' });
     onTestFinished(() => context.close());
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     await signInAt(page, `${server.url}/console/`, key, 'Overview');
     await page.getByRole('link', { name: 'Tags', exact: true }).waitFor();

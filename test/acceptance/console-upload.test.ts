@@ -21,7 +21,6 @@ const rows = 20_000;
 
 describe.skipIf(!existsSync(chromiumPath))(
   'uploading a file from the console (needs headless Chromium)',
-  { timeout: 240_000 },
   () => {
     let server: BuiltServer;
     let browser: Browser;

@@ -148,7 +148,7 @@ describe('npm run dev', () => {
       known = undefined;
       return [{ what: 'the first start', ms, promisedMs: 15_000 }];
     });
-  }, 1_200_000);
+  });
 
   it.skipIf(!isRoot || !othersCanRun)(
     'starts and stops completely for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',

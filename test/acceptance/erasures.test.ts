@@ -59,7 +59,7 @@ async function erase(body: object) {
 
 async function swept(erasureId: string) {
   const erasure = async () => (await api.get(`/v1/erasures/${erasureId}`)).body;
-  await expect.poll(async () => (await erasure()).state, { timeout: 30_000, interval: 200 }).toBe('swept');
+  await expect.poll(async () => (await erasure()).state, { interval: 200 }).toBe('swept');
   return erasure();
 }
 
@@ -234,7 +234,7 @@ describe('an erasure', () => {
     const before = (await own.get('/v1/changes?types=customers&limit=2')).body;
     const { body } = await own.post('/v1/erasures', { customer_ids: [customer.customer_id] });
     await expect
-      .poll(async () => (await own.get(`/v1/erasures/${body.erasure_id}`)).body.state, { timeout: 30_000 })
+      .poll(async () => (await own.get(`/v1/erasures/${body.erasure_id}`)).body.state)
       .toBe('swept');
     const idsAfter = async (query: string) =>
       (await own.get(`/v1/changes?types=customers${query}`)).body.changes.map(

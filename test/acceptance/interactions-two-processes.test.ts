@@ -54,7 +54,7 @@ it('34: the same keys from several clients at two processes: each is stored once
   expect((await overviewOf(apis[0])).interactions?.records).toBe(users.length);
 });
 
-it('34: a key that another transaction holds delays nobody else', { timeout: 300_000 }, async () => {
+it('34: a key that another transaction holds delays nobody else', async () => {
   const [api] = await newOrganisation('waiting');
   const [neighbour] = await newOrganisation('neighbour');
   const [organisation] = await queryDatabase<{ organisation_id: string }>(
@@ -76,7 +76,7 @@ it('34: a key that another transaction holds delays nobody else', { timeout: 300
   for (const [at, key] of held.entries()) {
     waiting.push(record(api, key, key).finally(() => answered++));
     // The requests are sent one after another, so that they do not share a flush.
-    await expect.poll(() => countWaiting(databaseUrl), { timeout: 30_000 }).toBe(at + 1);
+    await expect.poll(() => countWaiting(databaseUrl)).toBe(at + 1);
   }
   const others = await Promise.all(
     many(40, (at) => record(at % 2 === 0 ? neighbour : api, `free-${at}`, randomUUID())),

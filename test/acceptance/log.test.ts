@@ -154,7 +154,7 @@ describe('a request', () => {
       [organisationId],
     );
     const waiting = own.post('/user-interactions', share, { 'idempotency-key': 'held' });
-    await expect.poll(() => countWaiting(server.databaseUrl), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => countWaiting(server.databaseUrl)).toBe(1);
     await holder.query('select pg_sleep(1.1)');
     await holder.query('rollback');
     await holder.end();

@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it('an organisation with 50,000 open ids gets 409, and reads still work', { timeout: 360_000 }, async () => {
+it('an organisation with 50,000 open ids gets 409, and reads still work', async () => {
   const answers: unknown[] = [];
   for (let at = 0; at < 17; at++) {
     const { status, body } = await api.post('/v1/erasures', {

@@ -33,9 +33,9 @@ describe.skipIf(!existsSync(chromiumPath))(
 
     it('that everything is in order, or what is not, before everything else', async () => {
       const page = await pages.signedIn('service');
-      await page.getByText('Everything is in order.').waitFor({ timeout: 90_000 });
+      await page.getByText('Everything is in order.').waitFor();
       await page.getByText('Nothing is waiting.').waitFor();
-      await page.getByText(/^\d+ chores are in order$/).waitFor({ timeout: 90_000 });
+      await page.getByText(/^\d+ chores are in order$/).waitFor();
       await setState(
         `insert into chore_runs values ('water the plants', now() - interval '2 hours', now())`,
         `insert into jobs select organisation_id, 'purging', 'purge', null, 1, now() + interval '1 day', 0,
@@ -63,7 +63,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       await patch(admin, '/admin/v1/organisations/globex', { records_stored_max: 100 });
       const usage = async () =>
         (await admin.get('/admin/v1/organisations?search=acme')).body.organisations[0];
-      await expect.poll(async () => (await usage()).records, { timeout: 60_000 }).toBe(3);
+      await expect.poll(async () => (await usage()).records).toBe(3);
       const page = await pages.signedIn('organisations');
       await rowOf(page, 'acme').getByText('3', { exact: true }).waitFor();
       await rowOf(page, 'globex')

@@ -294,7 +294,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       const page = await pages.signedIn('service');
       await page.getByText('The database is a single PostgreSQL server').waitFor();
       await rowOf(page, 'changes').waitFor();
-      await expect.poll(() => rowOf(page, 'Running').count(), { timeout: 90_000 }).toBe(1);
+      await expect.poll(() => rowOf(page, 'Running').count()).toBe(1);
       await queryDatabase(
         pages.server.databaseUrl,
         `insert into processes values (gen_random_uuid(), 'gone.example', '0.1.0', now() - interval '1 day',

@@ -95,7 +95,7 @@ describe('interactions', () => {
           );
           return changes!.count;
         },
-        { timeout: 60_000, interval: 500 },
+        { interval: 500 },
       )
       .toBe('0');
     const after = (await overviewOf(api)).interactions!;

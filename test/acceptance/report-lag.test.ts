@@ -28,9 +28,7 @@ async function touches(): Promise<number> {
   return body.total.recommendations.touches as number;
 }
 
-it('the report on recommendations is counted within a minute, while interactions arrive', {
-  timeout: 600_000,
-}, async () => {
+it('the report on recommendations is counted within a minute, while interactions arrive', async () => {
   const shop = newShop();
   expect((await api.upload('shops', [shop])).status).toBe(200);
   const touch = () => ({
@@ -50,7 +48,7 @@ it('the report on recommendations is counted within a minute, while interactions
     }
     expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([201]));
     const lastMs = performance.now();
-    await expect.poll(touches, { interval: 500, timeout: 2 * promisedMs }).toBe(before + seconds * perSecond);
+    await expect.poll(touches, { interval: 500 }).toBe(before + seconds * perSecond);
     return [{ what: 'the last touch is counted', ms: performance.now() - lastMs, promisedMs }];
   });
 });

@@ -128,7 +128,7 @@ describe.skipIf(!isInstalled)('the Helm chart', () => {
       if (before === after) same.push(leaf.path);
     }
     expect(same).toEqual([]);
-  }, 480_000);
+  });
 
   it('a secret is never in plain text: each comes from a Secret, and one in a value is refused', async () => {
     const secrets = ['DATABASE_URL', 'ADMIN_DATABASE_URL', 'REDIS_URL', 'ERASURE_KEYS'];
@@ -165,7 +165,7 @@ describe.skipIf(!isInstalled)('the Helm chart', () => {
       expect(outcome, JSON.stringify(values)).not.toMatch(/^rendered/);
       expect(outcome).not.toContain('hush-hush');
     }
-  }, 300_000);
+  });
 
   it('the pods of serve and lake get the same secrets, and the pods that use an identity reach it', async () => {
     const { secretEnv } = everyValue;

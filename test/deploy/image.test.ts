@@ -66,7 +66,7 @@ describe.skipIf(!containersArePossible)('the image', () => {
       buildImage(dockerfile, { COMMIT: commit }, image, root),
     ]);
     console.log(`The image was built in ${((performance.now() - beganMs) / 1_000).toFixed(0)} s`);
-  }, 900_000);
+  });
 
   afterAll(async () => {
     await podman('rm', '--force', '--ignore', container, lakeContainer);
@@ -145,7 +145,7 @@ describe.skipIf(!containersArePossible)('the image', () => {
     );
     await podman('run', '--detach', '--name', container, ...confined, ...mounted, ...variables(env), image);
     const healthy = () => podman('healthcheck', 'run', container).then(() => 'healthy', String);
-    await expect.poll(healthy, { timeout: 60_000 }).toBe('healthy');
+    await expect.poll(healthy).toBe('healthy');
     const url = `https://localhost:${port}`;
     const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
     const answer = await exchange(`${url}/v1/data/shops`, { key, ca: [pem], body: { records: [shop] } });
@@ -188,7 +188,7 @@ describe.skipIf(!containersArePossible)('the image', () => {
       'lake',
     );
     const written = () => globSync('*/interactions/received_on=*/*.parquet', { cwd: lakeFolder }).length;
-    await expect.poll(written, { timeout: 60_000 }).toBe(1);
+    await expect.poll(written).toBe(1);
     await podman('stop', '--time', '30', lakeContainer);
     expect(await inspect('{{.State.ExitCode}}', lakeContainer)).toBe('0');
     await addCheckpoint(lakeFolder);
@@ -197,5 +197,5 @@ describe.skipIf(!containersArePossible)('the image', () => {
     // The exit code would be 137 if podman had killed the process after 30 seconds, the limit in docs/operating/setup.md.
     await podman('stop', '--time', '30', container);
     expect(await inspect('{{.State.ExitCode}} {{.HostConfig.ReadonlyRootfs}}')).toBe('0 true');
-  }, 480_000);
+  });
 });

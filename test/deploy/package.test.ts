@@ -42,7 +42,7 @@ beforeAll(async () => {
   const { port } = registry.address() as AddressInfo;
   from = ['--registry', `http://127.0.0.1:${port}`];
   await run('npm', ['install', ...installFlags, ...from, 'intake-server'], { cwd: app });
-}, 1_200_000);
+});
 
 afterAll(() => {
   registry.close();
@@ -165,7 +165,7 @@ it('serves on an existing PostgreSQL, and does not include one', async () => {
   for (const path of ['/docs/', '/docs/scalar.js', '/openapi.json'])
     expect((await fetch(url + path)).status).toBe(200);
   await stop(server);
-}, 480_000);
+});
 
 it('lake and serve say how to install the package of DuckDB for this platform, which is not installed by default', async () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://localhost/intake', LAKE_URL: 'file:///nowhere' };
@@ -177,4 +177,4 @@ it('lake and serve say how to install the package of DuckDB for this platform, w
     );
   await run('npm', ['install', '--include=optional', ...installFlags, ...from], { cwd: app });
   expect(globSync(pattern, { cwd: app })).toHaveLength(1);
-}, 480_000);
+});

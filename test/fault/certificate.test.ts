@@ -7,13 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { type Certificate, makeCertificate, makeDatedCertificate } from '../support/certificate.ts';
 import { type Exchange, exchange } from '../support/exchange.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 import { runCommand } from '../support/run-command.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /**
  * Tests replacing a certificate in a running process without any effect on clients. Each test has its own process, so
@@ -21,8 +22,6 @@ import { runCommand } from '../support/run-command.ts';
  */
 
 const reachesMs = 5_000;
-/** The timeout for reaching the final state, which is long enough for any machine. */
-const patient = { timeout: 60_000, interval: 200 };
 const folder = mkdtempSync(join(tmpdir(), 'intake-certificate-'));
 const first = makeCertificate(folder, 'first');
 const second = makeCertificate(folder, 'second');
@@ -88,7 +87,7 @@ function put(from: string, to: string): void {
 }
 
 /** Waits until the check passes. `expect.poll` does not know which of several concurrent tests it belongs to. */
-const until = (check: () => void | Promise<void>) => vi.waitFor(async () => await check(), patient);
+const until = (check: () => void | Promise<void>) => untilPasses(async () => await check());
 
 it('under load no request fails, open connections stay, and new ones see the new certificate within 5 s', () =>
   inScene(first, async ({ ask, install, shown, untilShown }) => {

@@ -27,9 +27,7 @@ async function startHeld(databaseUrl: string, pattern: RegExp) {
   return { hold, server };
 }
 
-it('an erasure that is requested while the leader stalls and another takes over is swept completely', {
-  timeout: 360_000,
-}, async () => {
+it('an erasure that is requested while the leader stalls and another takes over is swept completely', async () => {
   const databaseUrl = await createTestDatabase();
   const admin = new pg.Client({ connectionString: databaseUrl });
   await admin.connect();

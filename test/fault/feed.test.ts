@@ -265,7 +265,7 @@ it(`copies that are kept from the feed for ${seconds} seconds, while everything 
   await Promise.all(working);
   const readers = [following!, hangingUp!, paging!, exporting!];
   // The database may still be starting.
-  await expect.poll(async () => (await seeded.get('/health/ready')).status, { timeout: 60_000 }).toBe(200);
+  await expect.poll(async () => (await seeded.get('/health/ready')).status).toBe(200);
   const stored = await readStored();
   for (const reader of readers) {
     await reader.drain();

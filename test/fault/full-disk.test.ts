@@ -26,7 +26,6 @@ if (!mounted) console.log('No disk is filled: nothing can be mounted here');
 chmodSync(folder, 0o755);
 const ballast = join(folder, 'ballast');
 const remedy = "PostgreSQL's disk is full; free space on it or grow its volume";
-const patient = { timeout: 60_000, interval: 200 };
 
 let postgres: LocalPostgres;
 let server: BuiltServer;
@@ -101,7 +100,6 @@ it.skipIf(!mounted)(
 
 it.skipIf(!mounted)(
   'uploads are 503 and name the full disk, and so does readiness, until there is space',
-  { timeout: 120_000 },
   async () => {
     for (const api of apis) expect((await upload(api)).status).toBe(200);
     const linesBefore = server.log.length;
@@ -122,7 +120,7 @@ it.skipIf(!mounted)(
     // Without requests, the process can only find out that the disk is still full by trying to write.
     for (const endMs = performance.now() + 11_000; performance.now() < endMs; await sleep(1_000))
       await expect
-        .poll(async () => (await ready()).body.message, patient)
+        .poll(async () => (await ready()).body.message)
         .toContain(`${remedy} (SQLSTATE 53100). See docs/operating/runbook.md`);
     rmSync(ballast);
     await expectReady(server.url);
@@ -132,7 +130,6 @@ it.skipIf(!mounted)(
 
 it.skipIf(!mounted)(
   'a server that ends every new session for lack of space is 503, never 500, and the process is not ready',
-  { timeout: 120_000 },
   async () => {
     // Log in now, because logging in later would fail.
     const session = new pg.Client({ connectionString: server.databaseUrl });
@@ -147,7 +144,7 @@ it.skipIf(!mounted)(
       `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${servingLogin}'`,
     );
     await expect
-      .poll(async () => (await ready()).body.message, patient)
+      .poll(async () => (await ready()).body.message)
       .toMatch(/^PostgreSQL's disk is full; free space on it or grow its volume \(SQLSTATE (XX000|53100)\)/);
     for (const api of apis) {
       const answers = [await upload(api), await api.get('/v1/changes'), await api.get('/v1/data')];

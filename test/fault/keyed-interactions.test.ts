@@ -93,9 +93,7 @@ async function killOnce(names: readonly string[]): Promise<void> {
   servers.delete(server);
 }
 
-it(`34: after ${kills} kills, with the same keys at two processes, each key is stored, counted and logged once`, {
-  timeout: 600_000,
-}, async () => {
+it(`34: after ${kills} kills, with the same keys at two processes, each key is stored, counted and logged once`, async () => {
   const all: string[] = [];
   for (const kill of many(kills, (at) => at)) {
     const names = many(keysPerKill, (at) => `key-${kill}-${at}`);

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, inject, it, onTestFinished, vi } from 'vitest';
+import { expect, inject, it, onTestFinished } from 'vitest';
 import { startLocalPostgres, unprivilegedAccount } from '../../scripts/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
@@ -23,10 +23,9 @@ import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 import { lakeFolder, startLakeProcess, untilInLake } from '../support/running-lake.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /** The files of the lakes belong to one database. Every other database, and a wrong place, is refused by name. */
-
-vi.setConfig({ testTimeout: 480_000 });
 
 const programs = '/usr/lib/postgresql/15/bin';
 const isInstalled = existsSync(join(programs, 'pg_dump'));
@@ -60,7 +59,7 @@ async function written(databaseUrl: string): Promise<Written> {
 async function startedLake(databaseUrl: string, lakeUrl: string) {
   const lake = await startLakeProcess(databaseUrl, lakeUrl);
   onTestFinished(() => lake.stop());
-  await vi.waitFor(() => expect(lake.log.join('\n')).toContain('Writing lakes'), { timeout: 30_000 });
+  await untilPasses(() => expect(lake.log.join('\n')).toContain('Writing lakes'));
   return lake;
 }
 
@@ -79,7 +78,7 @@ async function untilCopied(api: Api, rows: Readonly<Record<string, number>>): Pr
   const tables = async (): Promise<{ table: string; rows: number; state: string }[]> =>
     (await api.get('/v1/lake')).body.tables ?? [];
   const isCopied = async () => (await tables()).find(({ table }) => table in rows)?.state === 'following';
-  await expect.poll(isCopied, { timeout: 180_000, interval: 500 }).toBe(true);
+  await expect.poll(isCopied, { interval: 500 }).toBe(true);
   const found = (await tables()).filter(({ table }) => table in rows);
   expect(Object.fromEntries(found.map((one) => [one.table, one.rows]))).toEqual(rows);
 }
@@ -234,10 +233,7 @@ it('serve and lake with different places are refused, also if serve started firs
   const moved = await runLake(databaseUrl, other.url, '--take-over', 'empty');
   expect(moved.stdout).toContain('everything is copied again');
   expect(moved.stdout).toContain(`Delete the files at ${folder.url}`);
-  await vi.waitFor(async () => expect((await api.get('/v1/lake')).status).toBe(503), {
-    timeout: 30_000,
-    interval: 500,
-  });
+  await untilPasses(async () => expect((await api.get('/v1/lake')).status).toBe(503), 500);
   await expect.poll(() => server.log.join('\n')).toContain(`which are at ${other.url}`);
   expect(await expectRefused(databaseUrl, folder.url)).toContain(`is a former place`);
   await startedLake(databaseUrl, other.url);
@@ -262,9 +258,7 @@ it('a folder that is not mounted is not an empty lake', async () => {
   expect(await expectRefused(databaseUrl, folder.url)).toContain('its marker is missing there');
   expect(readdirSync(folder.path)).toEqual([]);
   await record(api, 2);
-  await vi.waitFor(() => expect(lake.log.join('\n')).toContain('If a folder is not mounted, mount it'), {
-    timeout: 60_000,
-  });
+  await untilPasses(() => expect(lake.log.join('\n')).toContain('If a folder is not mounted, mount it'));
   mount();
   await untilInLake(api, 5);
   expect(lake.log.join('\n')).not.toContain('copied again');
@@ -275,7 +269,7 @@ it('while PostgreSQL is away, nothing is written to a place that may belong to a
   const { mtimeMs } = statSync(folder.path);
   const away = await startLakeProcess('postgres://nobody@127.0.0.1:1/intake', folder.url);
   onTestFinished(() => away.stop());
-  await vi.waitFor(() => expect(away.log.join('\n')).toContain('Writing lakes'), { timeout: 30_000 });
+  await untilPasses(() => expect(away.log.join('\n')).toContain('Writing lakes'));
   expect(away.log.join('\n')).toContain('PostgreSQL cannot be used');
   expect(statSync(folder.path).mtimeMs).toBe(mtimeMs);
 });

@@ -61,7 +61,7 @@ function elected(): BuiltServer {
 /** Waits for another election, and returns how long that took. */
 async function msUntilElected(before: number): Promise<number> {
   const began = performance.now();
-  await expect.poll(allElections, { timeout: 120_000, interval: 50 }).toBeGreaterThan(before);
+  await expect.poll(allElections, { interval: 50 }).toBeGreaterThan(before);
   return performance.now() - began;
 }
 
@@ -107,9 +107,7 @@ async function untilNothingIsDone(): Promise<void> {
   }
 }
 
-it('2,000 organisations and three processes take as many statements as one organisation', {
-  timeout: 480_000,
-}, async () => {
+it('2,000 organisations and three processes take as many statements as one organisation', async () => {
   await msUntilElected(0);
   await queryDatabase(
     postgres.url,
@@ -126,7 +124,7 @@ it('2,000 organisations and three processes take as many statements as one organ
     expect(election).toBeLessThanOrEqual(3 * Math.ceil(seconds / 5 + 1));
   }
   const stillThere = () => queryDatabase(postgres.url, 'select from record_count_changes');
-  await expect.poll(stillThere, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expect.poll(stillThere, { interval: 500 }).toEqual([]);
 });
 
 interface Sent {
@@ -159,7 +157,7 @@ async function uploadUntil(isOver: () => boolean, key: string): Promise<Sent> {
 }
 
 it(`killed (${kills}x), another takes over within 30 seconds, and every count is right`, {
-  timeout: 240_000 + kills * 40_000,
+  timeout: 1_200_000 + kills * 40_000,
 }, async () => {
   const key = await (servers[0] as BuiltServer).createKey('acme');
   let isOver = false;
@@ -188,13 +186,11 @@ it(`killed (${kills}x), another takes over within 30 seconds, and every count is
       postgres.url,
       `select from record_count_changes union all select from rejection_count_changes`,
     );
-  await expect.poll(changes, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expect.poll(changes, { interval: 500 }).toEqual([]);
   await expectRight();
 });
 
-it('a stopping one hands over without waiting for its lease to expire', {
-  timeout: 480_000,
-}, async () => {
+it('a stopping one hands over without waiting for its lease to expire', async () => {
   await expectInTime(async () => {
     await startMissing();
     const before = allElections();

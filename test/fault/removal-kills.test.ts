@@ -40,7 +40,7 @@ async function removeRest(): Promise<void> {
   await pool.end();
 }
 
-it('finishes, counts nothing twice and leaves nothing', { timeout: 600_000 }, async () => {
+it('finishes, counts nothing twice and leaves nothing', async () => {
   const first = await processes.start();
   const shop = newShop();
   for (const slug of ['acme', 'other']) {

@@ -82,9 +82,7 @@ async function revokeAll(): Promise<number[]> {
   return delays;
 }
 
-it(`a revoked key is refused by each of ${processes} processes within 5 s, ${revocations} times`, {
-  timeout: 1_200_000,
-}, async () => {
+it(`a revoked key is refused by each of ${processes} processes within 5 s, ${revocations} times`, async () => {
   await servers[0]!.admin.post('/admin/v1/organisations', { slug: 'acme' });
   await expectInTime(async () => {
     const ms = Math.max(...(await revokeAll()));
@@ -169,6 +167,6 @@ describe('a process that is cut off from its database', () => {
     expect(answers).toEqual(many(5, () => 503));
     expect(performance.now() - cutAt).toBeLessThan(reachesMs + 60_000);
     proxy.unwatch();
-    await expect.poll(() => status(), { timeout: 60_000, interval: 200 }).toBe(404);
+    await expect.poll(() => status(), { interval: 200 }).toBe(404);
   });
 });

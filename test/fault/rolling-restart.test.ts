@@ -9,7 +9,7 @@ const processes = 2;
 
 it.skipIf(!nginxIsInstalled)(
   `two processes behind nginx are restarted under load, ${rounds * processes} times, and no request fails`,
-  { timeout: 600_000 + rounds * 60_000 },
+  { timeout: 1_200_000 + rounds * 60_000 },
   async () => {
     let errors: unknown;
     let lines: string[] = [];

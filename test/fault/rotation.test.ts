@@ -57,9 +57,7 @@ async function rotate(old: string, graceMs: number) {
       keys[client] = successor;
     }),
   );
-  await expect
-    .poll(async () => (await exchange(`${server.url}/nowhere`, { key: old })).status, { timeout: 100_000 })
-    .toBe(401);
+  await expect.poll(async () => (await exchange(`${server.url}/nowhere`, { key: old })).status).toBe(401);
   stopped = true;
   await Promise.all(uploads);
   agent.destroy();
@@ -67,9 +65,7 @@ async function rotate(old: string, graceMs: number) {
   return { successor, statuses, tagIds, isInTime: lastWithOldMs < beganMs + graceMs };
 }
 
-it(`${clients} clients that move to the successor one by one within the grace notice nothing`, {
-  timeout: 600_000,
-}, async () => {
+it(`${clients} clients that move to the successor one by one within the grace notice nothing`, async () => {
   const [shortest = 0, ...longer] = gracesMs;
   let rotated = await rotate(key, shortest);
   for (const graceMs of longer) if (!rotated.isInTime) rotated = await rotate(rotated.successor, graceMs);

@@ -59,15 +59,13 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     expect(status).toBe(200);
     return Number(/"records";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
   }
-  const expectLeft = (left: number) => expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(left);
+  const expectLeft = (left: number) => expect.poll(leftAfterTheOther).toBe(left);
   const expectUp = (up: number) =>
     expect.poll(async () => (await scrapeMetrics(metricsUrl)).get('intake_redis_up')).toBe(up);
   const expectShared = () => expectLeft(windowMax - 40);
   const expectApart = () => expectLeft(windowMax - 10);
 
-  it('are counted by each process when Redis is killed, with a line in the log, and together once it is back', {
-    timeout: 480_000,
-  }, async () => {
+  it('are counted by each process when Redis is killed, with a line in the log, and together once it is back', async () => {
     await expectShared();
     await redis.kill();
     await expectApart();
@@ -79,9 +77,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectUp(1);
   });
 
-  it('are shared for each address that uses a browser key, and counted by each process while Redis is unavailable', {
-    timeout: 480_000,
-  }, async () => {
+  it('are shared for each address that uses a browser key, and counted by each process while Redis is unavailable', async () => {
     const origin = 'https://shop.example';
     const issue = ['keys', 'issue', '--organisation', 'acme', '--json', '--browser', '--origin', origin];
     const { key: pageKey } = JSON.parse(await servers[0]!.run(...issue));
@@ -94,16 +90,14 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       await record(servers[0]!);
       return record(servers[1]!);
     };
-    await expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(38);
+    await expect.poll(leftAfterTheOther).toBe(38);
     await redis.kill();
-    await expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(39);
+    await expect.poll(leftAfterTheOther).toBe(39);
     await redis.restart();
     await expectShared();
   });
 
-  it('are counted by each process while Redis is frozen, and together once it continues', {
-    timeout: 480_000,
-  }, async () => {
+  it('are counted by each process while Redis is frozen, and together once it continues', async () => {
     await expectShared();
     redis.freeze();
     await expectApart();

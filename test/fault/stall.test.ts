@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -11,6 +11,7 @@ import { startFreezablePostgres } from '../support/freezable-postgres.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /**
  * A process that can no longer store anything is not ready, and reports why. A busy process is ready. Each test has its
@@ -18,8 +19,6 @@ import { countWaiting } from '../support/query-database.ts';
  */
 
 const unreadyWithinMs = 10_000;
-/** The timeout for reaching the final state, which is long enough for any machine. */
-const patient = { timeout: 60_000, interval: 250 };
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 
@@ -40,7 +39,7 @@ async function ask({ url }: Pick<BuiltServer, 'url'>) {
 
 /** Waits for a value. `expect.poll` cannot be used, because it does not know which concurrent test it belongs to. */
 const until = (read: () => Promise<unknown>, check: (value: unknown) => void) =>
-  vi.waitFor(async () => check(await read()), patient);
+  untilPasses(async () => check(await read()));
 
 /**
  * Waits until the process reports that it is not ready, with this code. If the machine stalls for two seconds, the

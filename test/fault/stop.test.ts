@@ -100,9 +100,7 @@ async function stored() {
 }
 
 describe('SIGTERM', () => {
-  it(`under load loses nothing that was answered and keeps nothing that was not, ${rounds} times`, {
-    timeout: 800_000,
-  }, async () => {
+  it(`under load loses nothing that was answered and keeps nothing that was not, ${rounds} times`, async () => {
     const all: Sent[] = [];
     const outcome = { answered: 0, refused: 0, broken: 0, slow: 0, longestMs: 0 };
     for (let round = 0; round < rounds; round++) {

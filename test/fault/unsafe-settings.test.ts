@@ -17,7 +17,6 @@ import { runCommand } from '../support/run-command.ts';
 
 /** A service does not acknowledge data that PostgreSQL may lose, or promise to store what it cannot store. */
 
-const patient = { timeout: 60_000, interval: 250 };
 const isReady = async ({ url }: BuiltServer) => {
   const { status, body } = await apiOf(url).get('/health/ready');
   return `${status} ${body.message ?? ''}`;
@@ -35,7 +34,7 @@ async function refusal(url: string): Promise<string> {
 }
 
 // A pooler's sessions keep their settings until it opens new ones.
-describe.skipIf(inject('poolerPort') !== null)('a running process', { timeout: 300_000 }, () => {
+describe.skipIf(inject('poolerPort') !== null)('a running process', () => {
   let server: BuiltServer;
   let name: string;
   beforeAll(async () => {
@@ -55,13 +54,13 @@ describe.skipIf(inject('poolerPort') !== null)('a running process', { timeout: 3
     await expectReady(server.url);
     await set(`database ${name} set ${setting}`);
     try {
-      await expect.poll(() => isReady(server), patient).toMatch(expected);
+      await expect.poll(() => isReady(server)).toMatch(expected);
       expect(await isReady(server)).toMatch(/^503 /);
-      await expect.poll(() => server.log.some((line) => expected.test(line)), patient).toBe(true);
+      await expect.poll(() => server.log.some((line) => expected.test(line))).toBe(true);
     } finally {
       await queryDatabase(server.databaseUrl, `begin read write; alter database ${name} reset all; commit`);
     }
-    await expect.poll(() => isReady(server), patient).toMatch(/^200 /);
+    await expect.poll(() => isReady(server)).toMatch(/^200 /);
   });
 
   it('logs that it has no file descriptor left', async () => {
@@ -69,9 +68,9 @@ describe.skipIf(inject('poolerPort') !== null)('a running process', { timeout: 3
     execFileSync('prlimit', ['--pid', String(server.process.pid), '--nofile=60:60']);
     const sockets = many(80, () => connect(Number(port), hostname).on('error', () => {}));
     const isLogged = (text: string) => server.log.some((line) => line.includes(text));
-    await expect.poll(() => isLogged('no file descriptor left'), patient).toBe(true);
+    await expect.poll(() => isLogged('no file descriptor left')).toBe(true);
     for (const socket of sockets) socket.destroy();
-    await expect.poll(() => isLogged('No longer: out_of_descriptors'), patient).toBe(true);
+    await expect.poll(() => isLogged('No longer: out_of_descriptors')).toBe(true);
     await expectReady(server.url);
   });
 });
@@ -97,7 +96,7 @@ it.skipIf(inject('poolerPort') !== null)(
   },
 );
 
-describe('a server without fsync', { timeout: 300_000 }, () => {
+describe('a server without fsync', () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-unsafe-'));
   chmodSync(folder, 0o755);
   const off = { fsync: 'off', full_page_writes: 'off' };
@@ -149,9 +148,9 @@ describe('a server without fsync', { timeout: 300_000 }, () => {
       await expectReady(server.url);
       await set(`set ${setting} = off`);
       const expected = new RegExp(`^503 .*because of ${setting}=off; turn it on in postgresql\\.conf`);
-      await expect.poll(() => isReady(server), patient).toMatch(expected);
+      await expect.poll(() => isReady(server)).toMatch(expected);
       await set(`reset ${setting}`);
-      await expect.poll(() => isReady(server), patient).toMatch(/^200 /);
+      await expect.poll(() => isReady(server)).toMatch(/^200 /);
     }
     await server.stop();
   });

@@ -91,7 +91,6 @@ describe('this version on the schema of the next', () => {
 
 it.skipIf(!nginxIsInstalled)(
   'an upgrade under load, with an old process that restarts in the middle, fails no request',
-  { timeout: 600_000 },
   async () => {
     const { answered, failed, lost } = await playWithFleet(async (fleet) => {
       const clients = fleet.startClients();

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import {
@@ -15,6 +15,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { collectPart, sweepStep } from '../support/jobs.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 let test: TestApp;
 let serving: OwnPool;
@@ -105,7 +106,7 @@ describe('when the person is erased', () => {
       // The part has read its records, and blocks before storing them.
       await blocking.query('lock table access_request_records in share mode');
       collecting = acme.collect();
-      await vi.waitFor(async () => {
+      await untilPasses(async () => {
         const { rows } = await test.pool.query(
           `select from pg_locks where relation = 'access_request_records'::regclass and not granted`,
         );

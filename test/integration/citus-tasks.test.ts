@@ -31,7 +31,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       if (/^\s*(select|insert|update|delete)\b/.test(statement.text))
         plans.set(statement, await citusPlan(client, statement.text, statement.values));
     client.release();
-  }, 600_000);
+  });
   afterAll(() => testApp?.close());
 
   it('every statement of a request is one task, on the worker that has the organisation', () => {

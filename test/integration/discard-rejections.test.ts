@@ -65,30 +65,24 @@ it.each([
   ['all', ''],
   ['type', 'type=tags'],
   ['code', 'code=required'],
-])(
-  'a call that runs out of time reports it, and the next one continues: by %s',
-  { timeout: 60_000 },
-  async (slug, filter) => {
-    const count = 2.5 * limits.rejectionsPerDiscard;
-    const acme = await organisationWith(slug, count, 5);
-    slowDown(limits.discardRejectionsMs);
-    let discarded = 0;
-    for (let more = true; more; ) {
-      const answer = await acme.discard(filter);
-      discarded += answer.discarded;
-      expect(await acme.left()).toBe(count - discarded);
-      if (answer.has_more) expect(answer.discarded).toBeGreaterThan(0);
-      if (discarded < count) expect(answer.has_more).toBe(true);
-      expect(answer.discarded).toBeLessThanOrEqual(limits.rejectionsPerDiscard);
-      more = answer.has_more;
-    }
-    expect(discarded).toBe(count);
-  },
-);
+])('a call that runs out of time reports it, and the next one continues: by %s', async (slug, filter) => {
+  const count = 2.5 * limits.rejectionsPerDiscard;
+  const acme = await organisationWith(slug, count, 5);
+  slowDown(limits.discardRejectionsMs);
+  let discarded = 0;
+  for (let more = true; more; ) {
+    const answer = await acme.discard(filter);
+    discarded += answer.discarded;
+    expect(await acme.left()).toBe(count - discarded);
+    if (answer.has_more) expect(answer.discarded).toBeGreaterThan(0);
+    if (discarded < count) expect(answer.has_more).toBe(true);
+    expect(answer.discarded).toBeLessThanOrEqual(limits.rejectionsPerDiscard);
+    more = answer.has_more;
+  }
+  expect(discarded).toBe(count);
+});
 
-it('an organisation that was added after the last analyze is discarded as fast', {
-  timeout: 300_000,
-}, async () => {
+it('an organisation that was added after the last analyze is discarded as fast', async () => {
   const own = await createTestApp();
   await own.pool.query('alter table rejections set (autovacuum_enabled = off)');
   await organisationWith('gone', limits.rejectionsPerDiscard, 1, own);
@@ -100,7 +94,7 @@ it('an organisation that was added after the last analyze is discarded as fast',
   await own.close();
 });
 
-it('a call that has time for all of them reports that there are no more', { timeout: 300_000 }, async () => {
+it('a call that has time for all of them reports that there are no more', async () => {
   const acme = await organisationWith('quick', 2 * limits.rejectionsPerDiscard + 5, 3);
   expect(await acme.discard('field=name')).toEqual({
     discarded: 2 * limits.rejectionsPerDiscard + 5,

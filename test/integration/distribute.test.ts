@@ -162,7 +162,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
   const tags = many(3, () => newTag({ updated: '2026-01-01T00:00:00Z' }));
 
   // This test follows the steps in order, as an operator would.
-  it('is refused, step by step, until the cluster is ready', { timeout: 600_000 }, async () => {
+  it('is refused, step by step, until the cluster is ready', async () => {
     expect(await distribute()).toEqual(refused(/has no Citus/));
     for (const url of nodeUrls()) await queryDatabase(url, 'create extension citus');
     expect(await distribute()).toEqual(refused(/has no workers; add each/));
@@ -181,7 +181,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     );
   });
 
-  it('spreads existing rows, and is refused while processes serve', { timeout: 600_000 }, async () => {
+  it('spreads existing rows, and is refused while processes serve', async () => {
     expect(await run(coordinatorUrl, ['organisations', 'create', 'acme'])).toMatchObject({ exitCode: 0 });
     await serving(async () => {
       expect((await api.upload('tags', [...tags, badTag()])).status).toBe(207);
@@ -202,7 +202,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     ]);
   });
 
-  it('can be run again, and keeps the number of shards', { timeout: 300_000 }, async () => {
+  it('can be run again, and keeps the number of shards', async () => {
     expect(await distribute()).toEqual({
       exitCode: 0,
       stdout: 'The tables were already distributed.\n',
@@ -211,7 +211,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     expect(await distribute('--shards', '8')).toEqual(refused(/already distributed over 4 shards/));
   });
 
-  it('stored data still exists, and the service continues', { timeout: 600_000 }, async () => {
+  it('stored data still exists, and the service continues', async () => {
     await run(coordinatorUrl, ['organisations', 'create', 'beta']);
     await serving(async () => {
       expect((await api.batch('tags', tags)).counts).toMatchObject({ unchanged: 3 });
@@ -229,7 +229,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     });
   });
 
-  it('a table of a later migration is distributed by migrate', { timeout: 600_000 }, async () => {
+  it('a table of a later migration is distributed by migrate', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'intake-distribute-'));
     for (const part of ['src', 'migrations', 'package.json'])
       cpSync(join(root, part), join(folder, part), { recursive: true });
@@ -250,7 +250,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     );
   });
 
-  it('cluster shows the node of an organisation, and moves it', { timeout: 600_000 }, async () => {
+  it('cluster shows the node of an organisation, and moves it', async () => {
     const placeOf = async () => {
       const { nodes, largest } = JSON.parse((await run(coordinatorUrl, ['cluster', '--json'])).stdout);
       expect(nodes.map(({ node }: { node: string }) => node)).toEqual([

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';
 import type { ErasureMode } from '../../src/erasure/find-erasures.ts';
@@ -16,6 +16,7 @@ import { servingUrl } from '../support/database.ts';
 import { sweepStep } from '../support/jobs.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /** Tests how people are erased from the data behind the report while the report counts. */
 
@@ -96,24 +97,18 @@ const stateOf = async (organisationId: string) =>
 
 /** Completes the sweep, and calls back after each part. */
 async function sweep(organisationId: string, afterPart: () => Promise<void> = async () => {}): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      while (await sweepStep(serving, organisationId, suppressions)) await afterPart();
-      expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
-    },
-    { timeout: 60_000 },
-  );
+  await untilPasses(async () => {
+    while (await sweepStep(serving, organisationId, suppressions)) await afterPart();
+    expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
+  });
 }
 
 /** Sweeps until all transactions have ended that may not know of the erasure. */
 const passFences = (organisationId: string) =>
-  vi.waitFor(
-    async () => {
-      await sweepStep(serving, organisationId, suppressions);
-      expect((await stateOf(organisationId)).step).not.toMatch(/fence|collect/);
-    },
-    { timeout: 30_000, interval: 5 },
-  );
+  untilPasses(async () => {
+    await sweepStep(serving, organisationId, suppressions);
+    expect((await stateOf(organisationId)).step).not.toMatch(/fence|collect/);
+  }, 5);
 
 /** Expects that only the documented rest of the change log contains the person. */
 async function expectErased(student: string): Promise<void> {
@@ -252,7 +247,7 @@ it('a first step of the report that began before the erasure from it writes nobo
   const blocker = await test.pool.connect();
   await blocker.query('begin; lock table report_sums');
   const step = keepStep(serving, organisationId);
-  await vi.waitFor(async () => {
+  await untilPasses(async () => {
     const { rows } = await blocker.query(
       `select from pg_locks where relation = 'report_sums'::regclass and not granted`,
     );
@@ -260,7 +255,7 @@ it('a first step of the report that began before the erasure from it writes nobo
   });
   // The step has written its rows and holds the lock, so the sweep waits for it.
   const swept = sweep(organisationId);
-  await Promise.race([swept, vi.waitFor(async () => expect(await isWaiting()).toBe(true))]);
+  await Promise.race([swept, untilPasses(async () => expect(await isWaiting()).toBe(true))]);
   await blocker.query('commit');
   blocker.release();
   await Promise.all([step, swept]);
@@ -295,7 +290,7 @@ it.each([true, false])(
       expect(await eraseFromReport(client, organisationId, [student])).toBe(false);
       // In this step's snapshot, the person is not being erased.
       step = keepStep(serving, organisationId);
-      await vi.waitFor(async () => expect(await isWaiting()).toBe(true));
+      await untilPasses(async () => expect(await isWaiting()).toBe(true));
     });
     expect(await step).toBe(true);
     await count(organisationId);

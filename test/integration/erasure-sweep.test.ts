@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { finishErasures } from '../../src/erasure/sweep/erase-people.ts';
@@ -16,6 +16,7 @@ import { sweepErasures, sweepStep } from '../support/jobs.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 let test: TestApp;
 /** A pool with the serving role's privileges. */
@@ -58,13 +59,10 @@ async function sweepNow(organisationId: string): Promise<void> {
 
 /** Completes the sweep, and waits for running transactions such as the app's own maintenance. */
 const sweep = (organisationId: string) =>
-  vi.waitFor(
-    async () => {
-      await sweepNow(organisationId);
-      expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
-    },
-    { timeout: 30_000 },
-  );
+  untilPasses(async () => {
+    await sweepNow(organisationId);
+    expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
+  });
 
 /** The state of an erasure, and the step of the sweep if there is one. */
 const stateOf = async (organisationId: string) =>
@@ -168,13 +166,10 @@ it('a sweep waits for transactions that may have missed its other ids, also if i
   const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
   await late.connect();
   try {
-    await vi.waitFor(
-      async () => {
-        while ((await stateOf(organisationId)).step !== 'expand')
-          expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      while ((await stateOf(organisationId)).step !== 'expand')
+        expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
+    });
     await late.query('begin');
     await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
     await expect(
@@ -203,13 +198,10 @@ it('a customer who gets another user before the sweep suppresses it takes that u
   const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
   await late.connect();
   try {
-    await vi.waitFor(
-      async () => {
-        while ((await stateOf(organisationId)).step !== 'expand')
-          expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      while ((await stateOf(organisationId)).step !== 'expand')
+        expect(await sweepStep(serving, organisationId, suppressions)).toBe(true);
+    });
     // The upload has compared its records with the suppressions, which do not contain the twin yet.
     await late.query('begin');
     await late.query('select suppressions_version from tenants where organisation_id = $1', [organisationId]);
@@ -292,13 +284,10 @@ it('the data behind the report loses its people, and its figures stay', async ()
 it('an erasure is done when the day of its last entries has been dropped', async () => {
   const { organisationId } = await newOrganisation();
   await erase(organisationId, randomUUID());
-  await vi.waitFor(
-    async () => {
-      await sweepErasures(serving, suppressions);
-      expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    await sweepErasures(serving, suppressions);
+    expect(await stateOf(organisationId)).toMatchObject({ state: 'swept' });
+  });
   const sweptBeforeOldestDay = async (interval: string) => {
     const { rows } = await test.pool.query<{ oldest: string }>(
       `select min(right(relname, 10)) as oldest from pg_class where relname ~ '^changes_[0-9]{4}_[0-9_]{5}$'`,
@@ -350,18 +339,13 @@ it('keys wait for people whom a second restore adds while the first is identifie
       { state: 'requested', step: 'identify customers' },
       true,
     ]);
-    await vi.waitFor(async () => expect(await sweepStep(serving, organisationId, suppressions)).toBe(true), {
-      timeout: 30_000,
-    });
+    await untilPasses(async () => expect(await sweepStep(serving, organisationId, suppressions)).toBe(true));
   }
   expect(steps).toBeGreaterThan(5);
-  await vi.waitFor(
-    async () => {
-      await sweepNow(organisationId);
-      expect(await looksForPeople()).toBe(false);
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    await sweepNow(organisationId);
+    expect(await looksForPeople()).toBe(false);
+  });
   await test.pool.query('delete from restores');
 });
 

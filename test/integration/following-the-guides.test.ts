@@ -23,7 +23,7 @@ beforeAll(async () => {
   await copy.generateAndBuild();
   migrated = await copy.intake('migrate');
   await copy.serve();
-}, 600_000);
+});
 afterAll(() => copy.remove());
 
 function addRecordType(): void {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { issueKey } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -14,6 +14,7 @@ import { servingUrl } from '../support/database.ts';
 import { sweepStep } from '../support/jobs.ts';
 import { newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 let test: TestApp;
 let serving: OwnPool;
@@ -69,17 +70,14 @@ async function newOrganisation() {
   const erase = async (people: object) =>
     expect((await call('POST', '/v1/erasures', people)).statusCode).toBe(202);
   const sweep = () =>
-    vi.waitFor(
-      async () => {
-        while (await sweepStep(serving, organisationId, suppressions));
-        const { rows } = await test.pool.query(
-          `select from erasures where organisation_id = $1 and state in ('requested', 'sweeping')`,
-          [organisationId],
-        );
-        expect(rows).toEqual([]);
-      },
-      { timeout: 30_000 },
-    );
+    untilPasses(async () => {
+      while (await sweepStep(serving, organisationId, suppressions));
+      const { rows } = await test.pool.query(
+        `select from erasures where organisation_id = $1 and state in ('requested', 'sweeping')`,
+        [organisationId],
+      );
+      expect(rows).toEqual([]);
+    });
   return { organisationId, shop, call, visitor, visit, count, erase, sweep };
 }
 
@@ -205,7 +203,7 @@ it('a retry that knows of the erasure waits for the first request that does not'
     await blocker.query('begin');
     await blocker.query('lock table receipt_batches in exclusive mode');
     const waiting = (blocked: number) =>
-      vi.waitFor(async () => {
+      untilPasses(async () => {
         const { rows } = await test.pool.query(
           `select from pg_locks l join pg_stat_activity a using (pid)
            where a.datname = current_database() and not l.granted`,

@@ -172,7 +172,7 @@ it('nothing is written and nothing removed while a deleted organisation can be r
   expect(await lake.rows(organisationId)).toEqual(await storedRows(pool, organisationId));
 });
 
-it('an organisation is removed when its files are', { timeout: 600_000 }, async () => {
+it('an organisation is removed when its files are', async () => {
   const one = await newLakeOrganisation(test);
   const other = await newLakeOrganisation(test);
   for (const { send } of [one, other]) await send(5);
@@ -183,14 +183,11 @@ it('an organisation is removed when its files are', { timeout: 600_000 }, async 
   ]);
   // All other files are deleted.
   await expect
-    .poll(
-      async () => {
-        await removeDeleted(pool);
-        const found = await findOrganisation(test.pool, one.slug);
-        return found?.removal?.table;
-      },
-      { timeout: 240_000 },
-    )
+    .poll(async () => {
+      await removeDeleted(pool);
+      const found = await findOrganisation(test.pool, one.slug);
+      return found?.removal?.table;
+    })
     .toBe('report_progress');
   for (let run = 0; run < 3; run++) await removeDeleted(pool);
   expect(await findOrganisation(test.pool, one.slug)).toBeDefined();
@@ -198,13 +195,10 @@ it('an organisation is removed when its files are', { timeout: 600_000 }, async 
   expect(await runRounds()).toEqual([]);
   expect(readdirSync(join(lake.folder, 'lake'))).toEqual([other.organisationId]);
   await expect
-    .poll(
-      async () => {
-        await removeDeleted(pool);
-        return findOrganisation(test.pool, one.slug);
-      },
-      { timeout: 240_000 },
-    )
+    .poll(async () => {
+      await removeDeleted(pool);
+      return findOrganisation(test.pool, one.slug);
+    })
     .toBeUndefined();
   expect(await lake.rows(other.organisationId)).toHaveLength(5);
 });

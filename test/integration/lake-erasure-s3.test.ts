@@ -28,7 +28,7 @@ beforeAll(async () => {
   store = openStore(server.lakeUrl);
   test = await createTestApp();
   pool = createPool(readConfig({ DATABASE_URL: servingUrl(test.databaseUrl) }), () => {});
-}, 1_200_000);
+});
 afterAll(async () => {
   await pool?.end();
   await test?.close();
@@ -37,9 +37,6 @@ afterAll(async () => {
 
 it.skipIf(!hasTool('moto'))(
   'erased people, and then all files, leave the bucket, whatever fails on the way',
-  {
-    timeout: 300_000,
-  },
   async () => {
     const { organisationId, send, newPerson, visit, erase } = await newLakeOrganisation(test);
     const other = await newLakeOrganisation(test);

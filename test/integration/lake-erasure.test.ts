@@ -138,9 +138,7 @@ it('an organisation without a lake has no files to wait for', async () => {
   expect(existsSync(folderOf(organisationId))).toBe(false);
 });
 
-it('a process that ends at any moment of it loses nothing and leaves nothing', {
-  timeout: 600_000,
-}, async () => {
+it('a process that ends at any moment of it loses nothing and leaves nothing', async () => {
   const { organisationId, send, newPerson, visit, erase } = await newLakeOrganisation(test);
   const [one, other] = [await newPerson(), await newPerson()];
   const day = await addOldDay(test.pool, 9);

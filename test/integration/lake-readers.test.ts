@@ -91,7 +91,7 @@ it('deltalake, Polars and DuckDB read the same rows at every version, with and w
     expect(found[at]?.polars, `Polars, version ${version}`).toEqual(read);
     expect(found[at]?.position).toBe(expected.position);
   }
-}, 600_000);
+});
 
 it('deltalake reads a table whose log begins with a checkpoint', async () => {
   const { root, parquet, open } = testLake();
@@ -149,7 +149,7 @@ it('all of them find the same current records of a table of versions, at every v
   }
   // Merges have dropped most of the old record versions.
   expect(table.files.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(25 * 30);
-}, 600_000);
+});
 
 interface TransactionRow {
   readonly transaction_id: string;

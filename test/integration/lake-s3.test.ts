@@ -90,7 +90,7 @@ it('reads parts, lists in order, copies files and removes them', async () => {
   expect(await store.read('parts/b/2')).toBeUndefined();
 });
 
-it('a table has every row once, whatever fails on the way', { timeout: 1_200_000 }, async () => {
+it('a table has every row once, whatever fails on the way', async () => {
   const parquet = testWriter();
   const schema = lakeSchema('interactions');
   const open = () => DeltaTable.open(store, 'acme/interactions', schema, parquet);

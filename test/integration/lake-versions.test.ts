@@ -3,7 +3,7 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
@@ -19,6 +19,7 @@ import { sweepErasures } from '../support/jobs.ts';
 import { newStandby, writeAll as writeLake } from '../support/lake-organisation.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { forgetChanges } from '../support/report-organisation.ts';
+import { untilPasses } from '../support/until-passes.ts';
 import { currentRecords, storedRecords } from '../support/version-rows.ts';
 import { WrittenLake } from '../support/written-lake.ts';
 
@@ -90,9 +91,7 @@ const versionsOf = async (organisationId: string) =>
     ),
   ) as Record<ResourceType, number>;
 
-it('the current state at every version that was noted is what was stored then', {
-  timeout: 300_000,
-}, async () => {
+it('the current state at every version that was noted is what was stored then', async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 40, 10);
   const writer = lake.writer(pool);
@@ -121,9 +120,7 @@ it('the current state at every version that was noted is what was stored then', 
       );
 });
 
-it('a copy of what is stored is replaced by what changes while it is made', {
-  timeout: 300_000,
-}, async () => {
+it('a copy of what is stored is replaced by what changes while it is made', async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 60, 0);
   const writer = lake.writer(pool, 50);
@@ -141,9 +138,7 @@ it('a copy of what is stored is replaced by what changes while it is made', {
   await expectEqual(organisationId);
 });
 
-it('nothing is lost if a process ends at any moment, and a step that is repeated adds nothing to the tables that have it', {
-  timeout: 600_000,
-}, async () => {
+it('nothing is lost if a process ends at any moment, and a step that is repeated adds nothing to the tables that have it', async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 20, 0);
   let ends = 0;
@@ -192,7 +187,7 @@ it('nothing is lost if a process ends at any moment, and a step that is repeated
   await expectEqual(organisationId);
 });
 
-it('two processes that write the same lake at once lose nothing', { timeout: 600_000 }, async () => {
+it('two processes that write the same lake at once lose nothing', async () => {
   const { organisationId, change } = await newOrganisation();
   await change(ChangingRecords.types, 20, 0);
   const writers = many(3, () => lake.writer(pool, 40));
@@ -312,13 +307,10 @@ it('people who are being erased are not written; their records become those with
   await writeAll(writer, organisationId);
   expect(await lake.current(organisationId, 'transactions')).toHaveLength(1);
   const versionOfCustomers = await lake.version(organisationId, 'customers');
-  await vi.waitFor(
-    async () => {
-      await sweepErasures(pool, suppressions);
-      expect(await storedRecords(pool, organisationId, 'customers')).toEqual([]);
-    },
-    { timeout: 60_000 },
-  );
+  await untilPasses(async () => {
+    await sweepErasures(pool, suppressions);
+    expect(await storedRecords(pool, organisationId, 'customers')).toEqual([]);
+  });
   await writeAll(writer, organisationId);
   expect(await lake.current(organisationId, 'transactions')).toEqual(
     await storedRecords(pool, organisationId, 'transactions'),

@@ -3,7 +3,7 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
@@ -18,6 +18,7 @@ import { newStandby, writeAll as writeLake } from '../support/lake-organisation.
 import { many, newShop } from '../support/new-records.ts';
 import { addInteractions, addOldDay, type OldDay } from '../support/old-interactions.ts';
 import { forgetChanges } from '../support/report-organisation.ts';
+import { untilPasses } from '../support/until-passes.ts';
 import { newInteractions, storedRows, WrittenLake } from '../support/written-lake.ts';
 
 /** An organisation's lake matches the database row by row, even if writers crash or tables are lost. */
@@ -116,7 +117,7 @@ it('what arrives while stored interactions are copied is written once', async ()
   await expectEqual(organisationId);
 });
 
-it('nothing is lost or written twice if a process ends at any moment', { timeout: 600_000 }, async () => {
+it('nothing is lost or written twice if a process ends at any moment', async () => {
   const { organisationId, send } = await newOrganisation();
   for (const day of days.slice(0, 3)) await addInteractions(test.pool, organisationId, day, 50);
   let ends = 0;
@@ -161,7 +162,7 @@ it('a commit that PostgreSQL was not told of is found in the table', async () =>
   expect(await expectEqual(organisationId)).toBe(20);
 });
 
-it('two processes that write the same lake at once write nothing twice', { timeout: 600_000 }, async () => {
+it('two processes that write the same lake at once write nothing twice', async () => {
   const { organisationId, send } = await newOrganisation();
   await send(200);
   const writers = many(3, () => lake.writer(pool, 30));
@@ -309,13 +310,10 @@ it('people who are being erased are not written, and what is left of their rows 
   const writer = lake.writer(pool);
   await writeAll(writer, organisationId);
   expect(await lake.rows(organisationId)).toHaveLength(4);
-  await vi.waitFor(
-    async () => {
-      await sweepErasures(pool, suppressions);
-      expect((await storedRows(pool, organisationId)).join()).not.toContain(customer_id);
-    },
-    { timeout: 60_000 },
-  );
+  await untilPasses(async () => {
+    await sweepErasures(pool, suppressions);
+    expect((await storedRows(pool, organisationId)).join()).not.toContain(customer_id);
+  });
   await writeAll(writer, organisationId);
   expect(await expectEqual(organisationId)).toBe(10);
 });
@@ -338,9 +336,7 @@ it('days that have expired are removed', async () => {
   expect(left).toBeGreaterThan(5);
 });
 
-it('many small commits become few files, and old versions are checkpointed', {
-  timeout: 600_000,
-}, async () => {
+it('many small commits become few files, and old versions are checkpointed', async () => {
   const { organisationId, send } = await newOrganisation();
   const writer = lake.writer(pool);
   await writeAll(writer, organisationId);

@@ -70,7 +70,7 @@ function block(page: Page, heading: string, part: string): string {
 /** The login for the commands on the organisations page, from the page's first block. */
 const [, operatorLogin = ''] = /^```sh\n(export DATABASE_URL=.*\n)```$/m.exec(textOf('organisations')) ?? [];
 
-describe.skipIf(missing.length > 0)('docs/operating/', { timeout: 480_000 }, () => {
+describe.skipIf(missing.length > 0)('docs/operating/', () => {
   let postgres: PeerPostgres;
   let folder: string;
   let port: number;
@@ -124,7 +124,7 @@ describe.skipIf(missing.length > 0)('docs/operating/', { timeout: 480_000 }, () 
     const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
       ...options(),
       ...account,
-      timeout: 100_000,
+      timeout: 240_000,
     });
     return stdout;
   }

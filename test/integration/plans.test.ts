@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { adminOperations } from '../../src/http/admin/operations.ts';
@@ -37,6 +37,7 @@ import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
 import { signInAndOut } from '../support/sign-in.ts';
 import { signerOf } from '../support/signed-cursor.ts';
+import { untilPasses } from '../support/until-passes.ts';
 import { writeLakeOnce } from '../support/written-lake.ts';
 
 /**
@@ -178,7 +179,7 @@ beforeAll(async () => {
   small = await plansOf(statements);
   for (const table of large) await fillTable(owner, table, smallRows + 1, largeRows);
   grown = await plansOf(statements);
-}, 1_200_000);
+});
 afterAll(() => owner.end());
 
 async function refill(table: string, rows: number): Promise<void> {
@@ -316,12 +317,12 @@ async function useEverything(): Promise<void> {
     const keyed = () => ({ 'idempotency-key': randomUUID() });
     const isRefused = async () =>
       expect((await api.post('/v1/data/tags', { records: [newTag()] }, keyed())).status).toBe(403);
-    await vi.waitFor(isRefused, { timeout: 60_000, interval: 500 });
+    await untilPasses(isRefused, 500);
     const visit = { interaction_type: 'SHARE', item_type: 'TAG', item_id: randomUUID(), event_timestamp: 1 };
     expect((await api.post('/user-interactions', visit, keyed())).status).toBe(403);
     // The next poll saves when keys were last used.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
-    await vi.waitFor(isNoted, { timeout: 60_000 });
+    await untilPasses(isNoted);
   }
 }
 

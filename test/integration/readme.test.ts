@@ -93,7 +93,7 @@ async function paste(commands: readonly string[]): Promise<string[]> {
   const script = commands.map((command) => `${command}printf '%s' '${between}'\n`).join('');
   const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    timeout: 100_000,
+    timeout: 240_000,
   });
   return stdout.split(between).slice(0, -1);
 }
@@ -114,9 +114,7 @@ function withoutIds(answer: string): string {
 
 const here = ({ command }: Step) => command.replaceAll('127.0.0.1:8080', address);
 
-it('the commands of docs/getting-started.md, pasted one after the other, print what it shows', {
-  timeout: 480_000,
-}, async () => {
+it('the commands of docs/getting-started.md, pasted one after the other, print what it shows', async () => {
   const steps = stepsOf('docs/getting-started.md');
   expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(10).fill(true)]);
   // This page continues in the same shell.

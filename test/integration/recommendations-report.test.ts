@@ -91,7 +91,7 @@ it.skipIf(inject('citus') !== null)('as_of is not later than what the report has
   // The report has taken its snapshot and waits for the lock.
   const waiting = () =>
     other.query(`select from pg_locks where relation = 'report_progress'::regclass and not granted`);
-  await expect.poll(async () => (await waiting()).rowCount, { timeout: 30_000 }).toBe(1);
+  await expect.poll(async () => (await waiting()).rowCount).toBe(1);
   const beforeMs = Date.now();
   await vandelay.touch('2026-03-10T11:30:00Z');
   await other.query('commit');

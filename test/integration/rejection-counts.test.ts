@@ -121,9 +121,7 @@ it('the same failing upload eight times at once is kept once, and each gets the 
   }
 });
 
-it('concurrent uploads, replays, discards, the purge and the roll-up leave every count right', {
-  timeout: 600_000,
-}, async () => {
+it('concurrent uploads, replays, discards, the purge and the roll-up leave every count right', async () => {
   const acme = await client('busy');
   const shops = many(6, () => newShop());
   const tags = many(6, () => ({ tag_id: randomUUID(), name: 'x' }));

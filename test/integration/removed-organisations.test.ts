@@ -102,7 +102,7 @@ const entriesOf = async (slug: string) =>
   ).rows;
 
 describe('a removed organisation', () => {
-  it('is no longer in any table, and another organisation keeps its data', { timeout: 300_000 }, async () => {
+  it('is no longer in any table, and another organisation keeps its data', async () => {
     const gone = await newOrganisation(large);
     const other = await newOrganisation({ transactions: several });
     const before = await rowsOf(owner, gone.organisationId);
@@ -142,7 +142,7 @@ describe('a removed organisation', () => {
     );
   });
 
-  it('frees its slug for another, but not before', { timeout: 300_000 }, async () => {
+  it('frees its slug for another, but not before', async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);
     expect(await createOrganisation(test.pool, by, slug, slug)).toBeUndefined();
@@ -152,7 +152,7 @@ describe('a removed organisation', () => {
     expect(created?.organisation_id).not.toBe(organisationId);
   });
 
-  it('is removed once by two processes', { timeout: 300_000 }, async () => {
+  it('is removed once by two processes', async () => {
     const { slug } = await newOrganisation({ transactions: several });
     await deleteLongAgo(slug);
     await Promise.all(many(2, () => remove(slug)));
@@ -162,7 +162,7 @@ describe('a removed organisation', () => {
     ]);
   });
 
-  it('shows its progress, and waits for earlier transactions', { timeout: 300_000 }, async () => {
+  it('shows its progress, and waits for earlier transactions', async () => {
     const { slug, organisationId } = await newOrganisation({ transactions: several });
     await deleteLongAgo(slug);
     const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });
@@ -192,7 +192,7 @@ describe('a removed organisation', () => {
     ]);
   });
 
-  it('gets no row of a report that was about to be counted', { timeout: 300_000 }, async () => {
+  it('gets no row of a report that was about to be counted', async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await deleteLongAgo(slug);
     await remove(slug);
@@ -200,9 +200,7 @@ describe('a removed organisation', () => {
     expect(await tablesWith(owner, traces)).toEqual({ audit_log: 2 });
   });
 
-  it('gets no row from expiry, or from its quota, during the removal', {
-    timeout: 300_000,
-  }, async () => {
+  it('gets no row from expiry, or from its quota, during the removal', async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await owner.query(
       'update organisations set interactions_kept_days = 1, receipts_kept_days = 1, records_stored_max = 1 where slug = $1',
@@ -229,9 +227,7 @@ describe('a removed organisation', () => {
     expect(await tablesWith(owner, traces)).toEqual({ audit_log: 2 });
   });
 
-  it('has no erasure or other job from the beginning of its removal, and its own job until the end', {
-    timeout: 300_000,
-  }, async () => {
+  it('has no erasure or other job from the beginning of its removal, and its own job until the end', async () => {
     const { slug, organisationId, traces } = await newOrganisation();
     await owner.query(
       `insert into jobs (organisation_id, kind, step, turn, not_before, failures, since)
@@ -273,9 +269,7 @@ describe('a deleted organisation', () => {
     ]);
   });
 
-  it('can neither be restored after its removal has started, nor be given keys', {
-    timeout: 300_000,
-  }, async () => {
+  it('can neither be restored after its removal has started, nor be given keys', async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);
     const wanted = { organisationId, permissions: ['data:read'], label: null, expiresAt: null };
@@ -285,9 +279,7 @@ describe('a deleted organisation', () => {
     await remove(slug);
   });
 
-  it('stays in a restored database until that is confirmed, because it may have been restored too', {
-    timeout: 300_000,
-  }, async () => {
+  it('stays in a restored database until that is confirmed, because it may have been restored too', async () => {
     const { slug, organisationId } = await newOrganisation();
     await deleteLongAgo(slug);
     await owner.query(`insert into restores (target, looks_for_people) values ('a test', true)`);

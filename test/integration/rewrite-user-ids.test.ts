@@ -1,6 +1,6 @@
 // @module-tag postgres-15
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { collectRecords } from '../../src/access/collect-records.ts';
 import { readConfig } from '../../src/config.ts';
 import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
@@ -20,6 +20,7 @@ import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { newShop } from '../support/new-records.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 let test: TestApp;
 let serving: OwnPool;
@@ -183,16 +184,13 @@ it('an erasure finds every spelling that a process of the release before stored 
     [organisationId, id],
   );
   expect(await erase(id)).toMatchObject({ people: 1 });
-  await vi.waitFor(
-    async () => {
-      await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
-      const { rows } = await test.pool.query('select user_id from interactions where organisation_id = $1', [
-        organisationId,
-      ]);
-      expect(rows.map(({ user_id }) => user_id).toSorted()).toEqual(['Anna', null, null]);
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
+    const { rows } = await test.pool.query('select user_id from interactions where organisation_id = $1', [
+      organisationId,
+    ]);
+    expect(rows.map(({ user_id }) => user_id).toSorted()).toEqual(['Anna', null, null]);
+  });
 });
 
 it('an erasure hides every spelling before user ids are rewritten', async () => {
@@ -214,16 +212,13 @@ it('user ids of an organisation that was created during the upgrade are rewritte
     true,
   );
   await erase(id);
-  await vi.waitFor(
-    async () => {
-      await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
-      const { rows } = await test.pool.query('select state from erasures where organisation_id = $1', [
-        organisationId,
-      ]);
-      expect(rows).toEqual([{ state: 'swept' }]);
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
+    const { rows } = await test.pool.query('select state from erasures where organisation_id = $1', [
+      organisationId,
+    ]);
+    expect(rows).toEqual([{ state: 'swept' }]);
+  });
   expect(await stored()).toEqual([null, null, 'Anna']);
   await aDayLater(organisationId);
   await runJobs(serving, [rewriting], new Round(10_000));
@@ -279,13 +274,10 @@ it('an access request waits until every spelling that was stored until then is r
   await runJobs(serving, [collecting], new Round(10_000));
   expect(await first()).toMatchObject({ state: 'pending' });
   const expectCollected = (request: () => Promise<unknown>) =>
-    vi.waitFor(
-      async () => {
-        await runJobs(serving, [rewriting, collecting], new Round(10_000));
-        expect(await request()).toEqual({ state: 'done', interactions: 2 });
-      },
-      { timeout: 30_000 },
-    );
+    untilPasses(async () => {
+      await runJobs(serving, [rewriting, collecting], new Round(10_000));
+      expect(await request()).toEqual({ state: 'done', interactions: 2 });
+    });
   await runJobs(serving, [rewriting], new Round(10_000));
   await expectCollected(first);
   await test.pool.query(
@@ -313,12 +305,9 @@ it('after a restore, keys work again and people are hidden before user ids are r
   expect((await test.pool.query('select from restores where looks_for_people')).rowCount).toBe(0);
   expect(await stored()).toEqual(['Anna']);
   expect(await erasures()).toEqual([{ state: 'requested', step: 'fence' }]);
-  await vi.waitFor(
-    async () => {
-      await runJobs(serving, [rewriting, sweep], new Round(10_000));
-      expect(await erasures()).toMatchObject([{ state: 'swept' }]);
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    await runJobs(serving, [rewriting, sweep], new Round(10_000));
+    expect(await erasures()).toMatchObject([{ state: 'swept' }]);
+  });
   expect(await stored()).toEqual([null, null, 'Anna']);
 });

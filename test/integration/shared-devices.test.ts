@@ -1,7 +1,7 @@
 // @module-tag postgres-15
 
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { issueKey } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -12,6 +12,7 @@ import { servingUrl } from '../support/database.ts';
 import { sweepStep } from '../support/jobs.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /** Several students use the same device, and one of them or the device's user is erased. */
 
@@ -78,14 +79,11 @@ async function erase(people: object): Promise<void> {
 }
 
 const sweep = () =>
-  vi.waitFor(
-    async () => {
-      while (await sweepStep(serving, organisation.organisationId, suppressions));
-      const { erasures } = await organisation.get('/v1/erasures');
-      for (const { state } of erasures) expect(state).toBe('swept');
-    },
-    { timeout: 30_000 },
-  );
+  untilPasses(async () => {
+    while (await sweepStep(serving, organisation.organisationId, suppressions));
+    const { erasures } = await organisation.get('/v1/erasures');
+    for (const { state } of erasures) expect(state).toBe('swept');
+  });
 
 const search = (filter: Record<string, string>) =>
   organisation.get(`/user-interactions?${new URLSearchParams(filter)}`);

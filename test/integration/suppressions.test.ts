@@ -13,6 +13,7 @@ import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { sweepErasures, sweepStep } from '../support/jobs.ts';
 import { newTag } from '../support/new-records.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /** A suppression belongs to one erasure and to one key. */
 
@@ -52,17 +53,14 @@ async function newOrganisation() {
 const newCustomer = () => ({ customer_id: randomUUID(), user_id: randomUUID(), region: 'GB' });
 
 const sweep = (...erasureIds: string[]) =>
-  vi.waitFor(
-    async () => {
-      await sweepErasures(serving, suppressions);
-      const { rows } = await test.pool.query(
-        `select from erasures where erasure_id = any ($1) and state = 'swept'`,
-        [erasureIds],
-      );
-      expect(rows).toHaveLength(erasureIds.length);
-    },
-    { timeout: 30_000 },
-  );
+  untilPasses(async () => {
+    await sweepErasures(serving, suppressions);
+    const { rows } = await test.pool.query(
+      `select from erasures where erasure_id = any ($1) and state = 'swept'`,
+      [erasureIds],
+    );
+    expect(rows).toHaveLength(erasureIds.length);
+  });
 
 async function keysOf(organisationId: string): Promise<string[]> {
   const { rows } = await test.pool.query(
@@ -165,15 +163,12 @@ it('a leader without the key adds no ids to an erasure', async () => {
   await upload(twin);
   const erasureId = await erase(customer.customer_id);
   const lacking = new Suppressions([otherKey]);
-  await vi.waitFor(
-    async () => {
-      const swept = async () => {
-        while (await sweepStep(serving, organisationId, lacking));
-      };
-      await expect(swept()).rejects.toThrow(fingerprintOf(erasureKey).toString('hex'));
-    },
-    { timeout: 30_000 },
-  );
+  await untilPasses(async () => {
+    const swept = async () => {
+      while (await sweepStep(serving, organisationId, lacking));
+    };
+    await expect(swept()).rejects.toThrow(fingerprintOf(erasureKey).toString('hex'));
+  });
   expect(await keysOf(organisationId)).toEqual([fingerprintOf(erasureKey).toString('hex')]);
   await sweep(erasureId);
   expect(await keysOf(organisationId)).toEqual([fingerprintOf(erasureKey).toString('hex')]);

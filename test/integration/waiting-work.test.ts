@@ -104,13 +104,10 @@ it.each([
     ]);
   expect(await ageOf(work)).toEqual({ waiting: 2, minutes: about(daySeconds) });
   await expect
-    .poll(
-      async () => {
-        await finish(serving, suppressions);
-        return (await count())[work];
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      await finish(serving, suppressions);
+      return (await count())[work];
+    })
     .toEqual(nothing);
 });
 
@@ -151,9 +148,7 @@ it('expired data counts from the run that found it until it is deleted, and not 
   expect((await count()).retention).toEqual(nothing);
 });
 
-it('a removal counts from when it could start, and then from its last step; retention adds nothing to it', {
-  timeout: 600_000,
-}, async () => {
+it('a removal counts from when it could start, and then from its last step; retention adds nothing to it', async () => {
   const { slug, organisationId } = await newOrganisation();
   await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 2 });
   await deleteOrganisation(test.pool, by, slug);
@@ -178,12 +173,9 @@ it('a removal counts from when it could start, and then from its last step; rete
   ]);
   expect(rows).toEqual([]);
   await expect
-    .poll(
-      async () => {
-        await removeDeleted(serving);
-        return (await count()).removals;
-      },
-      { timeout: 240_000 },
-    )
+    .poll(async () => {
+      await removeDeleted(serving);
+      return (await count()).removals;
+    })
     .toEqual(nothing);
 });

@@ -41,7 +41,7 @@ beforeAll(async () => {
   await ask(
     `update tenants set suppressions_version = 1 where organisation_id = (select organisation_id from organisations where slug = 'many')`,
   );
-}, 1_200_000);
+});
 afterAll(async () => {
   agent.destroy();
   await server.stop();
@@ -81,7 +81,7 @@ it('uploads with many erased people are as fast as without', async () => {
   }
   console.log(`with ${erased} erased people: ${share.toFixed(2)} of the rate without`);
   expect(share).toBeGreaterThanOrEqual(0.9);
-}, 600_000);
+});
 
 it('a thousand people are erased from many rows while uploads continue', async () => {
   await ask(
@@ -127,4 +127,4 @@ it('a thousand people are erased from many rows while uploads continue', async (
   expect(erasure.rows).toMatchObject({ customers: people, transactions: people * 10 });
   expect(seconds).toBeLessThan(600);
   expect(share).toBeGreaterThanOrEqual(0.6);
-}, 1_200_000);
+});

@@ -96,7 +96,7 @@ async function measureLag(): Promise<number> {
   expect(answered.size).toBeGreaterThan(markers / 2);
   const uploads = (await Promise.all(loads)).reduce((sum, count) => sum + count, 0);
   const missing = () => arrived.flatMap((times) => [...answered.keys()].filter((id) => !times.has(id)));
-  await expect.poll(missing, { timeout: 60_000 }).toEqual([]);
+  await expect.poll(missing).toEqual([]);
   ending.abort();
   await Promise.all(following);
   const lags = arrived
@@ -109,8 +109,6 @@ async function measureLag(): Promise<number> {
   return p99Ms;
 }
 
-it('the 99th percentile of the time from a commit to a reader is less than a second', {
-  timeout: 1_200_000,
-}, async () => {
+it('the 99th percentile of the time from a commit to a reader is less than a second', async () => {
   await expectInTime(async () => [{ what: 'p99 of the lag', ms: await measureLag(), promisedMs }]);
 });

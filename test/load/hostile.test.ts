@@ -209,7 +209,7 @@ it.each<[string, number[], () => Buffer]>([
   });
 });
 
-it('summaries and replays of a great many rejections', { timeout: 800_000 }, async () => {
+it('summaries and replays of a great many rejections', async () => {
   await queryDatabase(
     server.databaseUrl,
     `insert into rejection_kinds select organisation_id, gen_random_uuid(), 'transactions', array['shop_id'],
@@ -243,7 +243,7 @@ it('summaries and replays of a great many rejections', { timeout: 800_000 }, asy
   });
 });
 
-it('unread pages', { timeout: 800_000 }, async () => {
+it('unread pages', async () => {
   const { databaseUrl: DATABASE_URL } = server;
   await server.stop();
   // With plenty of memory, V8 does not collect garbage. A 512 MB heap limits the garbage, and is too small for all

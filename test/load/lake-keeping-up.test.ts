@@ -83,7 +83,7 @@ beforeAll(async () => {
     await exchange(`${server.url}/v1/data/shops`, { agent, key, body: { records: shops } });
     keys.push(key);
   }
-}, 1_200_000);
+});
 afterAll(async () => {
   agent.destroy();
   await pool?.end();

@@ -4,7 +4,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import type { BuiltServer } from '../support/built-server.ts';
 import { makeDatedCertificate } from '../support/certificate.ts';
@@ -19,6 +19,7 @@ import {
 } from '../support/prometheus.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { startRedis } from '../support/redis.ts';
+import { untilPasses } from '../support/until-passes.ts';
 import { killServer, lock, lockTable, startArchivingPostgres } from './drills.ts';
 import { mountDisk } from './full-disk.ts';
 import { startOpenLoad } from './open-load.ts';
@@ -30,21 +31,20 @@ import { startStand } from './stand.ts';
  * are seconds instead of minutes. The outages happen on separate databases and run concurrently.
  */
 
-const patient = { timeout: 120_000, interval: 1_000 };
 /** This is enough even if every wait takes the maximum time. */
 const timeout = 400_000;
 
 /** Waits until each of these alerts has fired since the call. Other alerts with the same cause may fire too. */
 async function untilFired(prometheus: Prometheus, ...alerts: string[]): Promise<void> {
   const beganMs = performance.now();
-  await vi.waitFor(async () => {
+  await untilPasses(async () => {
     const seconds = Math.max(1, Math.floor((performance.now() - beganMs) / 1_000));
     expect(await prometheus.fired(seconds)).toEqual(expect.arrayContaining(alerts));
-  }, patient);
+  });
 }
 
 const untilQuiet = (prometheus: Prometheus) =>
-  vi.waitFor(async () => expect(await prometheus.firing()).toEqual([]), patient);
+  untilPasses(async () => expect(await prometheus.firing()).toEqual([]), 1_000);
 
 /** This many uploads and requests per second are enough for every rule, and few enough for five concurrent outages. */
 const perSecond = 6;
@@ -79,7 +79,7 @@ describe
       const load = uploading(() => stand.servers[0], stand.key, [newTag]);
       try {
         const created = 'sum(rate(intake_records_total{outcome="created"}[5s])) > 3';
-        await vi.waitFor(async () => expect(await stand.prometheus.query(created)).toHaveLength(1), patient);
+        await untilPasses(async () => expect(await stand.prometheus.query(created)).toHaveLength(1), 1_000);
         await untilQuiet(stand.prometheus);
         postgres.freeze();
         await untilFired(
@@ -180,11 +180,11 @@ describe
         // waiting.
         await stand.servers[0]?.run('migrate');
         await queryDatabase(databaseUrl, 'select ensure_interaction_partitions(35)');
-        const [leading] = await vi.waitFor(async () => {
+        const [leading] = await untilPasses(async () => {
           const leaders = await prometheus.query('intake_maintenance_leader == 1');
           expect(leaders).toHaveLength(1);
           return leaders;
-        }, patient);
+        }, 1_000);
         const at = ports.findIndex((port) => leading?.labels.instance === `127.0.0.1:${port}`);
         await stand.servers[at]?.stop();
         await stand.replace(at);
@@ -243,7 +243,7 @@ async function expectCalm({ stand: { prometheus } }: Parts): Promise<void> {
   const scraped = 'min(count_over_time(intake_batch_duration_seconds_count[1m])) > 6';
   const created = 'sum(rate(intake_records_total{outcome="created"}[5s])) > 3';
   for (const query of [scraped, created])
-    await vi.waitFor(async () => expect(await prometheus.query(query)).toHaveLength(1), patient);
+    await untilPasses(async () => expect(await prometheus.query(query)).toHaveLength(1), 1_000);
   await untilQuiet(prometheus);
 }
 
@@ -264,7 +264,7 @@ async function causeAndRepair({ postgres, redis, disk, stand, servers, install }
   const expired = untilFired(prometheus, 'IntakeCertificateExpires').then(() => {
     install(0.5);
     const page = 'ALERTS{alertname="IntakeCertificateExpires",severity="page",alertstate="firing"}';
-    return vi.waitFor(async () => expect(await prometheus.query(page)).toHaveLength(1), patient);
+    return untilPasses(async () => expect(await prometheus.query(page)).toHaveLength(1), 1_000);
   });
   await untilFired(
     prometheus,

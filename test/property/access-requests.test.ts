@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -13,6 +13,7 @@ import { collectPart, sweepStep } from '../support/jobs.ts';
 import { newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /**
  * People are uploaded, buy, add favourites, interact on shared devices and have failed records. In the meantime, a
@@ -264,14 +265,11 @@ class World {
   async finish(): Promise<void> {
     for (let left = 1_000; await this.collect(); left--)
       if (left === 0) throw new Error('collecting does not end');
-    await vi.waitFor(
-      async () => {
-        while (await this.sweep());
-        for (const { state } of (await this.send('GET', '/v1/erasures')).json().erasures)
-          expect(state).toBe('swept');
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      while (await this.sweep());
+      for (const { state } of (await this.send('GET', '/v1/erasures')).json().erasures)
+        expect(state).toBe('swept');
+    });
   }
 
   async download(id: string) {
@@ -299,9 +297,7 @@ async function newWorld(): Promise<World> {
   return world;
 }
 
-it('whatever happens, a request has everything of its people and nothing of others', {
-  timeout: 600_000,
-}, async () => {
+it('whatever happens, a request has everything of its people and nothing of others', async () => {
   let compared = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { rollUpCounts } from '../../src/records/record-counts.ts';
@@ -13,6 +13,7 @@ import { newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 import { erasedIn, expectSeen, newPerson, type Person, type Seen, shownUser } from './seen-interactions.ts';
 
 /**
@@ -254,15 +255,12 @@ class World {
 
   async finish(): Promise<void> {
     await settleAll(test.pool);
-    await vi.waitFor(
-      async () => {
-        for (let left = 1_000; await this.sweep(); left--)
-          if (left === 0) throw new Error('the sweep does not end');
-        const { body } = await this.send('GET', '/v1/erasures');
-        for (const erasure of body.erasures) expect(erasure.state).toBe('swept');
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      for (let left = 1_000; await this.sweep(); left--)
+        if (left === 0) throw new Error('the sweep does not end');
+      const { body } = await this.send('GET', '/v1/erasures');
+      for (const erasure of body.erasures) expect(erasure.state).toBe('swept');
+    });
   }
 
   #person(at: number) {
@@ -337,7 +335,7 @@ async function expectCopyAndCounts(world: World): Promise<void> {
     ]);
 }
 
-it('whatever happens, nothing of an erased person is left', { timeout: 600_000 }, async () => {
+it('whatever happens, nothing of an erased person is left', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 25 }), async (steps) => {
       const world = await newWorld();
@@ -348,7 +346,7 @@ it('whatever happens, nothing of an erased person is left', { timeout: 600_000 }
   );
 });
 
-it('concurrent uploads leave nothing of an erased person', { timeout: 300_000 }, async () => {
+it('concurrent uploads leave nothing of an erased person', async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom('anonymise', 'delete'), async (mode) => {
       const world = await newWorld();

@@ -264,9 +264,7 @@ async function counts(client: Client) {
   return { open: transactions.open_rejections - others, wrong: of('savings'), dangling: of('shop_id') };
 }
 
-it('whatever is sent, settled or killed, a client at once reads what is open', {
-  timeout: 480_000,
-}, async () => {
+it('whatever is sent, settled or killed, a client at once reads what is open', async () => {
   const run = async (steps: readonly Step[], order: number) => {
     const client = await newClient();
     const records = new Records(client);
@@ -296,9 +294,7 @@ it('whatever is sent, settled or killed, a client at once reads what is open', {
   });
 });
 
-it('concurrent clients each read at once what is open of their records', {
-  timeout: 480_000,
-}, async () => {
+it('concurrent clients each read at once what is open of their records', async () => {
   const run = async (perClient: readonly (readonly Step[])[]) => {
     const client = await newClient();
     let hasEnded = false;

@@ -106,7 +106,7 @@ it('stored rows, counts and indexes equal records applied one after another', as
     }),
     { numRuns: propertyRuns(300) },
   );
-}, 600_000);
+});
 
 function statusOf(records: readonly Sent[], failed: number): number {
   if (failed === 0) return 200;

@@ -247,7 +247,7 @@ describe('the limit of an address', () => {
       onTestFinished(() => void socket.destroy());
       return (await post(page('203.0.113.200'), 1_000)).body.message;
     };
-    await expect.poll(another, { timeout: 30_000 }).toMatch(/^This address may have 4194304 bytes/);
+    await expect.poll(another).toMatch(/^This address may have 4194304 bytes/);
     expect((await post(page(), 1_000)).status).toBe(202);
     expect((await owner.post(single, seen())).status).toBe(201);
   });
@@ -394,7 +394,7 @@ describe('its life', () => {
     const record = () => page(undefined, origin, body.key).post(single, seen());
     expect((await record()).status).toBe(202);
     await server.admin.post(`/admin/v1/keys/${body.key_id}/revoke`, {});
-    await expect.poll(async () => (await record()).status, { timeout: 20_000 }).toBe(401);
+    await expect.poll(async () => (await record()).status).toBe(401);
     const refused = await record();
     expectError(refused, 401);
     expect(refused.headers.get('access-control-allow-origin')).toBe(origin);

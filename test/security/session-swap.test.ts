@@ -45,7 +45,7 @@ describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', { timeout },
     browser = await chromium.launch({
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP *.site.example 127.0.0.1'],
-      timeout: 120_000,
+      timeout: 240_000,
     });
   }, timeout);
   afterAll(async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', { timeout },
   async function openContext() {
     const context = await browser.newContext({ ignoreHTTPSErrors: true, reducedMotion: 'reduce' });
     onTestFinished(() => context.close());
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     return context;
   }
 

@@ -127,14 +127,13 @@ export async function storeAttackers(attacker: Api): Promise<void> {
 
 /** Returns the report URLs once maintenance has counted both organisations' interactions, which are on the same day. */
 export async function countedReports(victim: Api, attacker: Api, path: string): Promise<string[]> {
-  const poll = { timeout: 120_000, interval: 500 };
   const pathOf = (group_by: string) => `${path}?from=2023-11-01&to=2023-12-01&group_by=${group_by}`;
   const unusable = async () =>
     (await victim.get(pathOf('item'))).body.unusable.recommendation_without_service;
-  await expect.poll(unusable, poll).toBeGreaterThan(1);
+  await expect.poll(unusable, { interval: 500 }).toBeGreaterThan(1);
   const groups = async () =>
     (await attacker.get(pathOf('item'))).body.groups.map(({ group }: TestRecord) => group);
-  await expect.poll(groups, poll).toContainEqual({ item_type: 'SHOP', item_id: shared.shops });
+  await expect.poll(groups, { interval: 500 }).toContainEqual({ item_type: 'SHOP', item_id: shared.shops });
   return ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'].map(pathOf);
 }
 

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { linesOf } from './access-person.ts';
 import { erasureKey, type TestApp } from './app.ts';
 import { collectPart, sweepStep } from './jobs.ts';
 import { newShop, newTransaction } from './new-records.ts';
+import { untilPasses } from './until-passes.ts';
 
 /** An organisation whose access requests and erasures run only when a test starts them. */
 
@@ -90,14 +91,11 @@ export class AccessOrganisation {
   }
 
   async sweep(): Promise<void> {
-    await vi.waitFor(
-      async () => {
-        while (await sweepStep(this.#serving, this.organisationId, suppressions));
-        for (const { state } of (await this.send('GET', '/v1/erasures')).json().erasures)
-          expect(state).toBe('swept');
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      while (await sweepStep(this.#serving, this.organisationId, suppressions));
+      for (const { state } of (await this.send('GET', '/v1/erasures')).json().erasures)
+        expect(state).toBe('swept');
+    });
   }
 }
 

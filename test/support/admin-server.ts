@@ -51,7 +51,7 @@ export async function adminDatabaseUrl(ownerUrl: string): Promise<string> {
 }
 
 async function adminUrlOf({ log }: BuiltServer): Promise<string> {
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(20)) {
+  for (const deadline = Date.now() + 240_000; Date.now() < deadline; await sleep(20)) {
     const address = /Admin API listening at (https?:\/\/[^"\s]+)/.exec(log.join('\n'))?.[1];
     if (address) return address;
   }

@@ -12,7 +12,7 @@ export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumPath,
     args: ['--no-sandbox', '--disable-gpu'],
-    timeout: 120_000,
+    timeout: 240_000,
   });
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { rewriting } from '../../src/erasure/sweep/rewrite-user-ids.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import { runJobs } from '../../src/jobs/run-jobs.ts';
@@ -10,6 +10,7 @@ import type { Api } from './api.ts';
 import { erasureKey } from './app.ts';
 import { collectForAll, settleAll, sweepErasures, sweepStep } from './jobs.ts';
 import { newShop, newTransaction } from './new-records.ts';
+import { untilPasses } from './until-passes.ts';
 
 /** Erases people with data of every type, so that the service sends every erasure statement. */
 export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Promise<void> {
@@ -26,13 +27,10 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
     expect(status).toBe(202);
     const path = `/v1/erasures/${body.erasure_id}`;
     const { rows } = await owner.query<{ id: string }>('select organisation_id as id from erasures limit 1');
-    await vi.waitFor(
-      async () => {
-        while (await sweepStep(pool, rows[0]?.id as string, suppressions));
-        expect((await api.get(path)).body.state).toBe('swept');
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      while (await sweepStep(pool, rows[0]?.id as string, suppressions));
+      expect((await api.get(path)).body.state).toBe('swept');
+    });
     await settleAndFail(pool, owner, rows[0]?.id as string);
     await owner.query('update tenants set user_ids_rewritten = false');
     expect((await api.get(`/user-interactions?user_id=${user_id}`)).status).toBe(200);
@@ -82,13 +80,10 @@ async function accessEverybody(api: Api, pool: Pool, owner: pg.Client, sent: obj
   for (const end of ['expired', 'cancelled', 'erased']) {
     const { status, body } = await api.post('/v1/access-requests', sent);
     expect(status).toBe(202);
-    await vi.waitFor(
-      async () => {
-        await collectForAll(pool, suppressions);
-        expect((await api.get(`/v1/access-requests/${body.access_request_id}`)).body.state).toBe('done');
-      },
-      { timeout: 30_000 },
-    );
+    await untilPasses(async () => {
+      await collectForAll(pool, suppressions);
+      expect((await api.get(`/v1/access-requests/${body.access_request_id}`)).body.state).toBe('done');
+    });
     expect((await api.get(`/v1/access-requests/${body.access_request_id}/records`)).body).not.toBe('');
     expect((await api.get(`/v1/access-requests?limit=1&cursor=${body.access_request_id}`)).status).toBe(200);
     if (end === 'cancelled') {

@@ -9,9 +9,9 @@ export async function requestErasure(api: Api, sent: object): Promise<string> {
 }
 
 /** Waits until the erasure is swept, and its certificate can be issued. */
-export async function expectSwept(api: Api, erasureId: string, timeout = 60_000): Promise<void> {
+export async function expectSwept(api: Api, erasureId: string): Promise<void> {
   const state = async () => (await api.get(`/v1/erasures/${erasureId}`)).body.state;
-  await expect.poll(state, { timeout, interval: 100 }).toBe('swept');
+  await expect.poll(state, { interval: 100 }).toBe('swept');
   expect((await api.get(`/v1/erasures/${erasureId}/certificate`)).status).toBe(200);
 }
 

@@ -13,7 +13,7 @@ export interface Exchange {
  * Sends raw bytes and reads until the server closes the connection. The client does not close the connection, because a
  * server that waits for more data would treat that as the end.
  */
-export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Exchange> {
+export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 240_000): Promise<Exchange> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const received: Buffer[] = [];

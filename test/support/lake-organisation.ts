@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { numberAllChanges } from '../../src/changes/change-log.ts';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { organisationsWaiting } from '../../src/lake/lake-progress.ts';
@@ -10,6 +10,7 @@ import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { erasureKey, type TestApp } from './app.ts';
 import { sweepErasures } from './jobs.ts';
 import { newShop } from './new-records.ts';
+import { untilPasses } from './until-passes.ts';
 import { newInteractions } from './written-lake.ts';
 
 const shop = newShop();
@@ -78,14 +79,11 @@ export async function newLakeOrganisation(test: TestApp): Promise<LakeOrganisati
     async erase(mode, ...people) {
       const customer_ids = people.map(({ customer_id }) => customer_id);
       const { erasure_id } = await post('/v1/erasures', { customer_ids, mode });
-      await vi.waitFor(
-        async () => {
-          await sweepErasures(test.pool, suppressions);
-          const { body } = await request('GET', `/v1/erasures/${erasure_id}`);
-          expect(body.state).toBe('swept');
-        },
-        { timeout: 60_000 },
-      );
+      await untilPasses(async () => {
+        await sweepErasures(test.pool, suppressions);
+        const { body } = await request('GET', `/v1/erasures/${erasure_id}`);
+        expect(body.state).toBe('swept');
+      });
       await numberForAll(test.pool);
       return erasure_id;
     },

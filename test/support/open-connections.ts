@@ -38,4 +38,4 @@ setInterval(() => {
   if (tried < count || pending > 0 || open === told) return;
   told = open;
   console.log(open);
-}, 100);
+});

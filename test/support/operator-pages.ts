@@ -37,7 +37,7 @@ export class OperatorPages {
     const viewport = { width: 1280, height: 900 };
     const context = await this.browser.newContext({ viewport, reducedMotion: 'reduce', ...options });
     onTestFinished(() => context.close());
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     page.on('request', (request) => this.addresses.push(request.url()));
     page.on('framenavigated', (frame) => this.addresses.push(frame.url()));

@@ -5,7 +5,7 @@ import type { Answer } from './api.ts';
  * Sends raw bytes and reads one HTTP response, for requests that no HTTP client would send. Rejects if the connection
  * closes before the response is complete, or if the response does not arrive in time.
  */
-export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Answer> {
+export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 240_000): Promise<Answer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);

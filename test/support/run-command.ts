@@ -13,7 +13,7 @@ export interface CommandResult {
 /** Runs one of the built program's commands until it exits, with only the given environment. */
 export function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const options = { env, timeout: 120_000, killSignal: 'SIGKILL' as const };
+    const options = { env, timeout: 240_000, killSignal: 'SIGKILL' as const };
     const child = execFile(process.execPath, [main, ...args], options, (_error, stdout, stderr) =>
       resolve({ exitCode: child.exitCode, stdout, stderr }),
     );

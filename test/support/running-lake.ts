@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { Api } from './api.ts';
 import { servingUrl } from './database.ts';
+import { untilPasses } from './until-passes.ts';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -61,5 +62,5 @@ export async function untilInLake(api: Api, rows: number): Promise<void> {
     expect((await api.get('/v1/lake')).body.tables).toContainEqual(
       expect.objectContaining({ table: 'interactions', rows }),
     );
-  await vi.waitFor(look, { timeout: 60_000, interval: 200 });
+  await untilPasses(look);
 }
