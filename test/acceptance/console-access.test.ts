@@ -19,10 +19,9 @@ import {
 import { newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-const timeout = 120_000;
 const isHere = existsSync(chromiumPath);
 
-describe.skipIf(!isHere)('access requests in the console (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('access requests in the console (needs headless Chromium)', () => {
   let server: BuiltServer;
   let browser: Browser;
   let api: Api;
@@ -48,7 +47,7 @@ describe.skipIf(!isHere)('access requests in the console (needs headless Chromiu
     const seen = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop.shop_id, event_timestamp: 1 };
     await api.post('/user-interactions', { ...seen, user_id: visitor });
     browser = await launchChromium();
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

@@ -9,10 +9,9 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { appearances, barriers, chromiumPath, launchChromium, signInAt } from '../support/console-browser.ts';
 import { newShop, newTransaction } from '../support/new-records.ts';
 
-const timeout = 120_000;
 const isHere = existsSync(chromiumPath);
 
-describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromium)', () => {
   let server: BuiltServer;
   let browser: Browser;
   let api: Api;
@@ -24,7 +23,7 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
     api = apiOf(server.url, key);
     await api.upload('shops', [shop]);
     browser = await launchChromium();
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

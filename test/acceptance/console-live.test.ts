@@ -20,7 +20,7 @@ const everySeconds = seconds / 20;
 const warmSeconds = Math.max(20, seconds / 5);
 const perSecond = 50;
 const growthMax = 1.1;
-const timeout = (seconds + 120) * 1_000;
+const timeout = (seconds + 1_200) * 1_000;
 
 const isHere = existsSync(chromiumPath);
 describe.skipIf(!isHere)('the live view of the console (needs headless Chromium)', { timeout }, () => {

@@ -34,9 +34,8 @@ const inDocs = new Set([
   'console-group-1280-light',
   'console-overview-390-dark',
 ]);
-const timeout = 300_000;
 
-describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)', { timeout }, () => {
+describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)', () => {
   let server: BuiltServer;
   let browser: Browser;
   let key: string;
@@ -48,7 +47,7 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
     await fill(apiOf(server.url, key));
     await spreadOverDays(server.databaseUrl);
     browser = await launchChromium();
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

@@ -18,10 +18,9 @@ import { many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { untilPasses } from '../support/until-passes.ts';
 
-const timeout = 180_000;
 const isHere = existsSync(chromiumPath);
 
-describe.skipIf(!isHere)('quotas in the console (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('quotas in the console (needs headless Chromium)', () => {
   let server: SharedServer;
   let browser: Browser;
   let key: string;
@@ -36,7 +35,7 @@ describe.skipIf(!isHere)('quotas in the console (needs headless Chromium)', { ti
       many(9, () => newTag()),
     );
     browser = await launchChromium();
-  }, timeout);
+  });
   afterAll(() => browser?.close());
 
   /** Sets the quota and a usage of nine records, and waits until the service has loaded them. */

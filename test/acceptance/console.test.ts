@@ -22,10 +22,9 @@ import { expectInTime } from '../support/in-time.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const timeout = 120_000;
 const markup = '<img src=x onerror="document.title=`owned`"><script>document.title=`owned`</script>';
 
-describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium)', () => {
   let server: SharedServer;
   let browser: Browser;
   let key: string;
@@ -47,7 +46,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs headless Chromium
       records: [...transactions, { ...newTransaction(shop.shop_id), amount: '12,90' }],
     });
     browser = await launchChromium();
-  }, timeout);
+  });
   afterAll(() => browser?.close());
 
   async function open(options: BrowserContextOptions = appearances[0][1]): Promise<Page> {

@@ -9,13 +9,10 @@ import { newShop } from '../support/new-records.ts';
 import { heading, OperatorPages, press, rowOf } from '../support/operator-pages.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** The timeout is long because other tests use the CPU at the same time as the browser. */
-const timeout = 120_000;
 const phone = appearances[1][1];
 
 describe.skipIf(!existsSync(chromiumPath))(
   'what the operator has to know (needs headless Chromium)',
-  { timeout },
   () => {
     let pages: OperatorPages;
 
@@ -25,7 +22,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       for (const slug of ['acme', 'globex']) await admin.post('/admin/v1/organisations', { slug });
       const { body } = await admin.post('/admin/v1/keys', { organisation: 'acme', label: 'till' });
       await apiOf(url, body.key).upload('shops', [newShop(), newShop(), newShop()]);
-    }, timeout);
+    });
     afterAll(() => pages?.stop());
 
     const setState = (...statements: string[]) =>

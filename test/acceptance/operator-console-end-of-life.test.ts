@@ -13,8 +13,6 @@ import { queryDatabase } from '../support/query-database.ts';
 
 /** Tests deleting organisations, retention and quotas in the operator console. */
 
-/** The timeout is long because other tests use the CPU at the same time as the browser. */
-const timeout = 120_000;
 /** Maintenance measures every 30 seconds, and the page refreshes every 15 seconds. */
 const keptDays = 14;
 const path = '/admin/v1/organisations';
@@ -22,7 +20,6 @@ const quotas = { records_stored_max: 10, bytes_stored_max: 20_000_000_000 };
 
 describe.skipIf(!existsSync(chromiumPath))(
   'the end of life in the operator’s console (needs headless Chromium)',
-  { timeout },
   () => {
     let pages: OperatorPages;
     let admin: Api;
@@ -44,7 +41,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(status).toBe(200);
       await patch(admin, `${path}/acme`, quotas);
       await admin.send(`${path}/hooli`, { method: 'DELETE' });
-    }, timeout);
+    });
     afterAll(() => pages?.stop());
 
     const read = async (slug: string) => (await admin.get(`${path}/${slug}`)).body;

@@ -11,12 +11,9 @@ import { queryDatabase } from '../support/query-database.ts';
 
 const built = fileURLToPath(new URL('../../dist/', import.meta.url));
 
-/** The timeout is long because other tests use the CPU at the same time as the browser. */
-const timeout = 120_000;
 
 describe.skipIf(!existsSync(chromiumPath))(
   'the screens of the operator’s console (need headless Chromium)',
-  { timeout },
   () => {
     let pages: OperatorPages;
 
@@ -39,7 +36,7 @@ describe.skipIf(!existsSync(chromiumPath))(
          select now() + interval '1 hour', gen_random_uuid(), organisation_id, 60000, 500, 30, 4000, 5, 6
          from organisations where slug = 'globex'`,
       );
-    }, timeout);
+    });
     afterAll(() => pages?.stop());
 
     it('with a read-only token show everything, offer no change and say why', async () => {

@@ -10,13 +10,10 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { heading, OperatorPages, press, rowOf, signInWith } from '../support/operator-pages.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
-/** The timeout is long because other tests use the CPU at the same time as the browser. */
-const timeout = 120_000;
 const markup = '<img src=x onerror="document.title=`owned`">';
 
 describe.skipIf(!existsSync(chromiumPath))(
   'the operator’s console (needs headless Chromium)',
-  { timeout },
   () => {
     let pages: OperatorPages;
     const secrets: string[] = [adminToken];
@@ -24,7 +21,7 @@ describe.skipIf(!existsSync(chromiumPath))(
     beforeAll(async () => {
       pages = await OperatorPages.start();
       await pages.server.admin.post('/admin/v1/organisations', { slug: 'globex', name: markup });
-    }, timeout);
+    });
     afterAll(() => pages?.stop());
 
     const statusOf = async (key: string) => (await apiOf(pages.server.url, key).get('/v1/data')).status;

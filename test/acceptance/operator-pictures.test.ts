@@ -25,7 +25,6 @@ const screens = [
   'service',
 ];
 const inDocs = new Set(['operator-now-1280-light', 'operator-organisations-acme-1280-light']);
-const timeout = 300_000;
 
 const organisations: readonly (readonly [slug: string, name: string, share: number])[] = [
   ['acme', 'Acme Student Discounts', 1],
@@ -40,7 +39,6 @@ const organisations: readonly (readonly [slug: string, name: string, share: numb
 
 describe.skipIf(!process.env.PICTURES)(
   'pictures of the operator’s console (need PICTURES)',
-  { timeout },
   () => {
     let server: AdminServer;
     let browser: Browser;
@@ -48,7 +46,7 @@ describe.skipIf(!process.env.PICTURES)(
       server = await startAdminServer();
       await fill(server);
       browser = await launchChromium();
-    }, timeout);
+    });
     afterAll(async () => {
       await browser?.close();
       await server?.stop();

@@ -11,8 +11,6 @@ const executablePath = '/usr/bin/chromium-headless-shell';
 
 const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 
-/** The timeout is long because other tests use the CPU at the same time, and rendering the page takes seconds of CPU. */
-const timeout = 300_000;
 
 const desktop = { width: 1280, height: 1400 };
 const phone = { width: 390, height: 844 };
@@ -27,7 +25,6 @@ async function picture(page: Page, name: string): Promise<void> {
 
 describe.skipIf(!existsSync(executablePath))(
   'the reference page (needs headless Chromium)',
-  { timeout },
   () => {
     let server: SharedServer;
     let browser: Browser;
@@ -38,9 +35,9 @@ describe.skipIf(!existsSync(executablePath))(
     const complaints: string[] = [];
     beforeAll(async () => {
       server = await sharedServer();
-      browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'], timeout });
+      browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'], timeout: 240_000 });
       context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce' });
-      context.setDefaultTimeout(timeout);
+      context.setDefaultTimeout(240_000);
       page = await context.newPage();
       page.on('request', (request) => requested.push(request.url()));
       page.on('console', (message) => {
@@ -51,7 +48,7 @@ describe.skipIf(!existsSync(executablePath))(
       await page.goto(`${server.url}/docs`);
       expect(await page.title()).toBe('Intake API reference');
       await page.getByRole('button', { name: 'Search' }).first().waitFor();
-    }, timeout);
+    });
     afterAll(() => browser?.close());
 
     const heading = (name: string) => page.getByRole('heading', { name });
@@ -73,7 +70,7 @@ describe.skipIf(!existsSync(executablePath))(
       };
       const operation = page.locator('section', { has: heading('Upload transactions') }).last();
       const text = async () => (await operation.innerText()).replaceAll(/\s+/g, ' ');
-      await expect.poll(text, { timeout, interval: 250 }).toContain('is_deleted');
+      await expect.poll(text, { interval: 250 }).toContain('is_deleted');
       const [, body = ''] = /Body required(.*?)Responses/.exec(await text()) ?? [];
       // On the page, the choice of media type comes before the array.
       const parts = body.split(/ (?=\w+ Type: )/);
@@ -86,7 +83,7 @@ describe.skipIf(!existsSync(executablePath))(
       const { source } = description.paths['/v1/data/transactions'].post['x-codeSamples'][0];
       expect(source).toContain('$INTAKE_URL/v1/data/transactions"');
       await expect
-        .poll(text, { timeout, interval: 250 })
+        .poll(text, { interval: 250 })
         .toContain('curl -sS "$INTAKE_URL/v1/data/transactions"');
       await operation.getByRole('button', { name: 'curl' }).first().click();
       for (const label of ['intake-client', 'intake'])

@@ -21,10 +21,9 @@ const uploadsPerDay = 10_000;
 const days = 7;
 const promisedMs = 1_000;
 const loads = 3;
-const timeout = 300_000;
 
 const isHere = existsSync(chromiumPath);
-describe.skipIf(!isHere)('a console with a lot of data (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('a console with a lot of data (needs headless Chromium)', () => {
   let server: BuiltServer;
   let browser: Browser;
   let page: Page;
@@ -56,7 +55,7 @@ describe.skipIf(!isHere)('a console with a lot of data (needs headless Chromium)
     browser = await launchChromium();
     page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
     await signInAt(page, `${server.url}/console/`, key, 'Overview');
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

@@ -18,10 +18,9 @@ import { queryDatabase } from '../support/query-database.ts';
 const organisations = Number(process.env.MANY_ORGANISATIONS ?? 20_000);
 const promisedMs = 1_000;
 const loads = 3;
-const timeout = 300_000;
 
 const isHere = existsSync(chromiumPath);
-describe.skipIf(!isHere)('an operator with a lot of data (needs headless Chromium)', { timeout }, () => {
+describe.skipIf(!isHere)('an operator with a lot of data (needs headless Chromium)', () => {
   let server: AdminServer;
   let browser: Browser;
   let page: Page;
@@ -43,7 +42,7 @@ describe.skipIf(!isHere)('an operator with a lot of data (needs headless Chromiu
     await page.getByLabel('Admin token').fill(adminToken);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await headingOf(page, 'Now').waitFor();
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

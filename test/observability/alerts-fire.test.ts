@@ -31,9 +31,6 @@ import { startStand } from './stand.ts';
  * are seconds instead of minutes. The outages happen on separate databases and run concurrently.
  */
 
-/** This is enough even if every wait takes the maximum time. */
-const timeout = 400_000;
-
 /** Waits until each of these alerts has fired since the call. Other alerts with the same cause may fire too. */
 async function untilFired(prometheus: Prometheus, ...alerts: string[]): Promise<void> {
   const beganMs = performance.now();
@@ -61,9 +58,7 @@ const uploading = (server: () => BuiltServer | undefined, key: string, kinds: re
 describe
   .skipIf(!prometheusIsInstalled)
   .concurrent("alerts (need Debian's prometheus and its exporters)", () => {
-    it('failing records, refused requests, an old certificate, a full disk, no Redis, no archive', {
-      timeout,
-    }, async () => {
+    it('failing records, refused requests, an old certificate, a full disk, no Redis, no archive', async () => {
       const parts = await startParts();
       try {
         await expectCalm(parts);
@@ -73,7 +68,7 @@ describe
       }
     });
 
-    it('a PostgreSQL that does not answer', { timeout }, async () => {
+    it('a PostgreSQL that does not answer', async () => {
       const postgres = await startFreezablePostgres();
       const stand = await startStand(postgres.url, 'shortened', { settings: [{}] });
       const load = uploading(() => stand.servers[0], stand.key, [newTag]);
@@ -98,7 +93,7 @@ describe
       }
     });
 
-    it('a drill: a lock that is not released', { timeout }, async () => {
+    it('a drill: a lock that is not released', async () => {
       const outage = await runDrill(lock, 'shortened');
       const fired = [...(outage?.alerts ?? [])].map(([name]) => name);
       expect(fired).toEqual(expect.arrayContaining(['IntakeStalled uploads']));
@@ -110,9 +105,7 @@ describe
       );
     });
 
-    it('locks: counts are not rolled up, uploads are slow, a report is not counted, a request for access waits, a lake is not written', {
-      timeout,
-    }, async () => {
+    it('locks: counts are not rolled up, uploads are slow, a report is not counted, a request for access waits, a lake is not written', async () => {
       const databaseUrl = await createTestDatabase();
       const backedUp = (age: string) =>
         queryDatabase(databaseUrl, `update log_backups set written_at = now() - interval '${age}'`);
@@ -162,9 +155,7 @@ describe
       }
     });
 
-    it('a key that expires; the leader is killed, and its successor cannot create partitions', {
-      timeout,
-    }, async () => {
+    it('a key that expires; the leader is killed, and its successor cannot create partitions', async () => {
       const databaseUrl = await createTestDatabase();
       await queryDatabase(databaseUrl, expiringKey);
       const stand = await startStand(databaseUrl, 'shortened');

@@ -6,7 +6,7 @@ import type { Pace } from './stand.ts';
 /** The minimum duration of an outage, and how long to wait for its alerts to start and to end. */
 const times = {
   shipped: { calmMs: 75_000, outageMs: 90_000, patienceMs: 420_000 },
-  shortened: { calmMs: 3_000, outageMs: 12_000, patienceMs: 60_000 },
+  shortened: { calmMs: 3_000, outageMs: 12_000, patienceMs: 240_000 },
 } as const satisfies Record<Pace, unknown>;
 
 /**

@@ -21,11 +21,10 @@ import { newShop } from '../support/new-records.ts';
 
 /** Tests in a browser that nobody can swap the session that a page shows for another one. */
 
-const timeout = 120_000;
 const host = 'console.site.example';
 const sibling = 'sub.site.example';
 
-describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', { timeout }, () => {
+describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-swap-'));
   const { certFile, keyFile } = makeCertificate(folder, host);
   let server: BuiltServer;
@@ -47,7 +46,7 @@ describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', { timeout },
       args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP *.site.example 127.0.0.1'],
       timeout: 240_000,
     });
-  }, timeout);
+  });
   afterAll(async () => {
     await browser?.close();
     other?.close();
