@@ -347,7 +347,7 @@ describe('a database that does not answer', () => {
   // Only these tests use a short timeout, because it would cancel statements whenever the machine stalls briefly.
   beforeAll(async () => {
     await server.stop();
-    await startServer({ DATABASE_TIMEOUT_MS: '500' });
+    await startServer({ DATABASE_TIMEOUT_MS: '2000' });
   });
   const isStored = async (tag = newTag()) => (await api.upload('tags', [tag])).status === 200;
 
