@@ -12,6 +12,7 @@ import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
+import { holdUploads } from './support/hold-uploads.ts';
 import { mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 let server: SharedServer;
@@ -22,8 +23,6 @@ let place: Place;
 beforeAll(async () => {
   server = await sharedServer();
 });
-
-// The command takes a second to start on a small machine.
 
 let made = 0;
 beforeEach(async () => {
@@ -96,10 +95,13 @@ it('every header is checked before anything is sent', async () => {
 it('--resume is refused with another key, and shows options as they were typed', async () => {
   put('tags.csv', csvOf(newTags(20_000)).replace('name', 'Label'));
   const map = ['--map', 'Label=name', '--decimal-comma'];
+  const proxy = await holdUploads(server.url);
+  place = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
   const running = startIntake(place, 'upload', 'tags.csv', ...map);
   while (!has('tags.csv.journal') || !linesOf('tags.csv.journal').join().includes('"done"')) await sleep(2);
   running.kill('SIGINT');
   expect((await running.ended).exitCode).toBe(2);
+  proxy.end();
   expect(linesOf('tags.csv.journal').join()).not.toContain(key.split('_')[2]);
   const otherKey = await server.createKey(`broken-${made}-other`);
   const other = { ...place, env: { ...place.env, INTAKE_KEY: otherKey } };

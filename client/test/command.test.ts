@@ -5,13 +5,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { builtVersion } from '../../test/support/built-version.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { commands } from '../src/command/commands.ts';
 import { Intake } from '../src/index.ts';
-import { startHttpProxy } from './support/http-proxy.ts';
+import { holdUploads } from './support/hold-uploads.ts';
 import { feedIntake, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 let server: SharedServer;
@@ -23,7 +23,6 @@ beforeAll(async () => {
   server = await sharedServer();
 });
 
-// The command takes a second to start on a small machine, and a test starts it up to sixteen times.
 let made = 0;
 beforeEach(async () => {
   key = await server.createKey(`command-${++made}`);
@@ -221,21 +220,14 @@ it('reads standard input', async () => {
 it('Ctrl-C ends an upload, which --resume continues; not with another file or other options', async () => {
   const shops = many(30_000, () => newShop());
   put('shops.csv', csvOf(shops));
-  // Holds all requests after the first one until the command has ended, so that the command cannot finish earlier.
-  let isOver = false;
-  const proxy = await startHttpProxy(server.url, async ({ body }) => {
-    if (isOver || body.includes(shops[0]!.shop_id)) return 'pass';
-    while (!isOver) await sleep(5);
-    return 'cut before';
-  });
-  onTestFinished(proxy.close);
+  const proxy = await holdUploads(server.url);
   const slow = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
   const running = startIntake(slow, 'upload', 'shops.csv');
   const journal = join(place.cwd, 'shops.csv.journal');
   while (!existsSync(journal) || !readFileSync(journal, 'utf8').includes('"done"')) await sleep(5);
   running.kill('SIGINT');
   const { exitCode, stdout, stderr } = await running.ended;
-  isOver = true;
+  proxy.end();
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   expect(stderr).toContain('Run the same command with --resume');
   const other = await runIntake(slow, 'upload', 'shops.csv', '--resume', '--decimal-comma');

@@ -17,7 +17,6 @@ import { json, startHostileServer } from './support/hostile-server.ts';
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { feedIntake, mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
-// The command takes a second to start on a small machine, and one test waits for a minute.
 let server: BuiltServer;
 let intake: Intake;
 let place: Place;

@@ -21,6 +21,7 @@ import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
+import { holdUploads } from './support/hold-uploads.ts';
 import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 import { mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
@@ -146,14 +147,17 @@ it('a padded gzip file is continued by --resume', async () => {
   const half = rows.indexOf('\n', rows.length / 2) + 1;
   const members = [gzipSync(header + rows.slice(0, half)), gzipSync(rows.slice(half)), Buffer.alloc(1_000)];
   put('interactions.csv.gz', Buffer.concat(members));
-  const running = startIntake(place, 'upload', 'interactions.csv.gz');
+  const proxy = await holdUploads(server.url);
+  const held = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  const running = startIntake(held, 'upload', 'interactions.csv.gz');
   const journal = join(place.cwd, 'interactions.csv.gz.journal');
   const isBegun = () => names().length > 1 && readFileSync(journal, 'utf8').includes('"done"');
   while (running.exitCode === null && !(names().includes('interactions.csv.gz.journal') && isBegun()))
     await sleep(2);
   expect(running.kill('SIGKILL')).toBe(true);
   await running.ended;
-  const resumed = await runIntake(place, 'upload', 'interactions.csv.gz', '--resume', '--json');
+  proxy.end();
+  const resumed = await runIntake(held, 'upload', 'interactions.csv.gz', '--resume', '--json');
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(JSON.parse(resumed.stdout).files[0].counts).toMatchObject({ received: 30_000, created: 30_000 });
   expect(await countOf()).toBe(30_000);

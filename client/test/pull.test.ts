@@ -170,18 +170,21 @@ it('killed again and again, it leaves the table as it was or as it is, and ends 
     before,
   );
   await untilSeen();
-  const proxy = await through(async ({ url }): Promise<Fate> => {
-    if (url.includes('/files/')) await sleep(50);
+  let killed = Promise.withResolvers<void>();
+  const proxy = await through(async (): Promise<Fate> => {
+    if (downloadsIn(proxy.seen).length >= 5) await killed.promise;
     return 'pass';
   });
   const env = { ...place.env, INTAKE_URL: proxy.url };
   for (let kill = 1; kill <= 3; kill++) {
     proxy.seen.length = 0;
+    killed = Promise.withResolvers();
     const running = startIntake({ cwd, env }, 'pull', 'lake');
     // There are four concurrent downloads, so by the fifth request one file is complete and others are not.
     await expect.poll(() => downloadsIn(proxy.seen).length, { interval: 5 }).toBeGreaterThanOrEqual(5);
     running.kill('SIGKILL');
     await running.ended;
+    killed.resolve();
     expect(logged()).toEqual(before);
   }
   const done = readdirSync(dayFolder()).map((name) => name.replace('.parquet', ''));
@@ -199,14 +202,16 @@ it('killed again and again, it leaves the table as it was or as it is, and ends 
 
 it('SIGINT ends it with advice, and the next pull continues', async () => {
   const names = remote.commit(Array.from({ length: 10 }, () => randomBytes(100_000)));
-  const proxy = await through(async ({ url }): Promise<Fate> => {
-    if (url.includes('/files/')) await sleep(300);
+  const ended = Promise.withResolvers<void>();
+  const proxy = await through(async (): Promise<Fate> => {
+    if (downloadsIn(proxy.seen).length > 4) await ended.promise;
     return 'pass';
   });
   const running = startIntake({ cwd, env: { ...place.env, INTAKE_URL: proxy.url } }, 'pull', 'lake');
   await expect.poll(() => downloadsIn(proxy.seen).length, { interval: 5 }).toBeGreaterThan(4);
   running.kill('SIGINT');
   const { exitCode, stderr } = await running.ended;
+  ended.resolve();
   expect([exitCode, stderr]).toEqual([
     2,
     expect.stringMatching(/Run the same command again to continue\.\n.*Interrupted/),
@@ -274,13 +279,16 @@ it('refuses a folder that is not its own, and two pulls at once', async () => {
   // This lock was left behind by a killed process.
   writeFileSync(lockOf(999_999_999), '');
   expect(await runIntake(place, 'pull', 'lake')).toMatchObject({ exitCode: 0 });
-  const proxy = await through(async (): Promise<Fate> => {
-    await sleep(300);
+  const refused = Promise.withResolvers<void>();
+  // A pull takes the lock after its first request.
+  const proxy = await through(async (_, count): Promise<Fate> => {
+    if (count > 1) await refused.promise;
     return 'pass';
   });
   const first = intakeAt(proxy.url).lake.pull(join(cwd, 'lake'));
   await expect.poll(() => locks().length, { interval: 5 }).toBe(1);
   await expect(pulled()).rejects.toThrow(/Another pull writes to/);
+  refused.resolve();
   expect(await first).toMatchObject([{ files: 1 }]);
   appendFileSync(local('_delta_log/00000000000000000001.json'), '{}\n');
   expect((await runIntake(place, 'pull', 'lake')).stderr).toMatch(

@@ -11,7 +11,6 @@ import { queryDatabase } from '../support/query-database.ts';
 
 const built = fileURLToPath(new URL('../../dist/', import.meta.url));
 
-
 describe.skipIf(!existsSync(chromiumPath))(
   'the screens of the operator’s console (need headless Chromium)',
   () => {

@@ -37,77 +37,74 @@ const organisations: readonly (readonly [slug: string, name: string, share: numb
   ['tyrell', 'Tyrell Card', 0.01],
 ];
 
-describe.skipIf(!process.env.PICTURES)(
-  'pictures of the operator’s console (need PICTURES)',
-  () => {
-    let server: AdminServer;
-    let browser: Browser;
-    beforeAll(async () => {
-      server = await startAdminServer();
-      await fill(server);
-      browser = await launchChromium();
-    });
-    afterAll(async () => {
-      await browser?.close();
-      await server?.stop();
-    });
+describe.skipIf(!process.env.PICTURES)('pictures of the operator’s console (need PICTURES)', () => {
+  let server: AdminServer;
+  let browser: Browser;
+  beforeAll(async () => {
+    server = await startAdminServer();
+    await fill(server);
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
 
-    it.each([
-      [1280, 'light'],
-      [1280, 'dark'],
-      [390, 'light'],
-      [390, 'dark'],
-    ] as const)('%i pixels wide, %s', async (width, colorScheme) => {
-      const context = await browser.newContext({
-        viewport: { width, height: 844 },
-        colorScheme,
-        reducedMotion: 'reduce',
-      });
-      const page = await context.newPage();
-      const take = (name: string) => takePicture(page, `operator-${name}-${width}-${colorScheme}`, inDocs);
-      await page.goto(`${server.adminUrl}/console/`);
-      await page.getByLabel('Admin token').waitFor();
-      await take('sign-in');
-      await page.getByLabel('Admin token').fill(adminToken);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
-      for (const screen of screens) {
-        await page.goto(`${server.adminUrl}/console/${screen}`);
-        await page.getByRole('heading', { level: 1 }).waitFor();
-        await take(screen.replaceAll(/\W+/g, '-') || 'now');
-      }
-      await page.goto(`${server.adminUrl}/console/organisations/acme`);
-      for (const [dialog, name] of [
-        ['Delete', 'delete'],
-        ['Change limits', 'limits'],
-        ['Change retention', 'retention'],
-      ] as const) {
-        await page.getByRole('button', { name: dialog }).click();
-        await take(name);
-        if (name !== 'retention') await page.getByRole('button', { name: 'Cancel' }).click();
-      }
-      await page.getByLabel('Interactions').fill('30');
-      await page.getByRole('button', { name: 'Save' }).click();
-      await take('retention-question');
-      await page.goto(`${server.adminUrl}/console/organisations/acme/keys`);
-      for (const [dialog, name] of [
-        ['Issue a key', 'issue'],
-        ['Make a console link', 'link'],
-        [/^Rotate/, 'rotate'],
-        [/^Revoke/, 'revoke'],
-      ] as const) {
-        await page.getByRole('button', { name: dialog }).first().click();
-        await take(name);
-        await page.getByRole('button', { name: 'Cancel' }).click();
-      }
-      await page.getByRole('button', { name: 'Issue a key' }).click();
-      await page.getByRole('button', { name: 'Issue the key' }).click();
-      await page.getByRole('region', { name: /The new key/ }).waitFor();
-      await take('issued');
-      await context.close();
+  it.each([
+    [1280, 'light'],
+    [1280, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
+  ] as const)('%i pixels wide, %s', async (width, colorScheme) => {
+    const context = await browser.newContext({
+      viewport: { width, height: 844 },
+      colorScheme,
+      reducedMotion: 'reduce',
     });
-  },
-);
+    const page = await context.newPage();
+    const take = (name: string) => takePicture(page, `operator-${name}-${width}-${colorScheme}`, inDocs);
+    await page.goto(`${server.adminUrl}/console/`);
+    await page.getByLabel('Admin token').waitFor();
+    await take('sign-in');
+    await page.getByLabel('Admin token').fill(adminToken);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+    for (const screen of screens) {
+      await page.goto(`${server.adminUrl}/console/${screen}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await take(screen.replaceAll(/\W+/g, '-') || 'now');
+    }
+    await page.goto(`${server.adminUrl}/console/organisations/acme`);
+    for (const [dialog, name] of [
+      ['Delete', 'delete'],
+      ['Change limits', 'limits'],
+      ['Change retention', 'retention'],
+    ] as const) {
+      await page.getByRole('button', { name: dialog }).click();
+      await take(name);
+      if (name !== 'retention') await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+    await page.getByLabel('Interactions').fill('30');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await take('retention-question');
+    await page.goto(`${server.adminUrl}/console/organisations/acme/keys`);
+    for (const [dialog, name] of [
+      ['Issue a key', 'issue'],
+      ['Make a console link', 'link'],
+      [/^Rotate/, 'rotate'],
+      [/^Revoke/, 'revoke'],
+    ] as const) {
+      await page.getByRole('button', { name: dialog }).first().click();
+      await take(name);
+      await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+    await page.getByRole('button', { name: 'Issue a key' }).click();
+    await page.getByRole('button', { name: 'Issue the key' }).click();
+    await page.getByRole('region', { name: /The new key/ }).waitFor();
+    await take('issued');
+    await context.close();
+  });
+});
 
 async function fill({ admin, url, databaseUrl }: AdminServer): Promise<void> {
   for (const [slug, name] of organisations) await admin.post('/admin/v1/organisations', { slug, name });
