@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -20,6 +21,8 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFirst },
+    // Tests start thousands of processes, and a cache of the compiled code saves a tenth of the CPU time of their start.
+    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url)) },
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: process.env.CITUS_URL ? ['test/support/drop-databases.ts'] : [],
     // The timeouts are generous, because a machine may be several times slower, or paused for seconds. They cost nothing if
