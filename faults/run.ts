@@ -56,9 +56,9 @@ export interface RunOptions {
 }
 
 /** How long a run waits for the service after a fault. */
-const recoveryMsMax = 120_000;
-/** How long clients may take to finish after the end. The library repeats requests for two minutes. */
-const finishMsMax = 240_000;
+const recoveryMsMax = 300_000;
+/** How long clients may take to finish after the end. The library repeats requests for five minutes. */
+const finishMsMax = 600_000;
 
 /** Plays a plan in a world of its own, and checks every promise. */
 export async function runPlan(plan: Plan, options: RunOptions): Promise<Result> {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { slowness } from '../test/support/slowness.ts';
 import { addCounts, type Counts, countTests } from './count-tests.ts';
 
 /**
@@ -57,6 +58,14 @@ const waiting = filesTagged((tags) => tags.has('waiting'));
 /** Stages that run one after another. */
 type Lane = readonly Stage[];
 
+const timesSlower = slowness();
+console.log(`This machine computes ${timesSlower.toFixed(1)} times slower than the one that the limits are for`);
+/**
+ * Test files wait more than they compute, so more of them than cores run at the same time. On a slow machine, they compute for
+ * a larger share of their time, and requests of too many at once would wait longer than the service allows.
+ */
+const workers = (count: number) => ({ TEST_WORKERS: String(Math.max(2, Math.round(count / timesSlower))) });
+
 /** The rows run one after another, and the lanes in a row run in parallel. */
 const quick: readonly Lane[][] = [
   ['check:types', 'check:lint', 'check:generated', 'check:api', 'build'].map((script) => [npm(script)]),
@@ -65,8 +74,7 @@ const quick: readonly Lane[][] = [
       tests(
         'tests',
         filesTagged((tags) => !tags.has('full')),
-        // Test files wait more than they compute, so four workers keep two cores busy.
-        { TEST_WORKERS: '4', PROPERTY_SHARE: '0.2' },
+        { ...workers(4), PROPERTY_SHARE: '0.2' },
       ),
     ],
   ],
@@ -78,7 +86,7 @@ const others: readonly Lane[][] = [
         'full tests',
         full.filter((file) => !isTimed(file)),
         // Many of these tests wait for seconds. With six workers, two cores are busy 98 % of the time.
-        { TEST_WORKERS: '6' },
+        workers(6),
       ),
     ],
   ],

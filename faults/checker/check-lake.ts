@@ -15,7 +15,7 @@ import { readTable } from './read-table.ts';
 import { comparedTables } from './stored-text.ts';
 
 /** A lake follows after a second, but it may have to be copied again, or its process may have to start. */
-const followsWithinMs = 150_000;
+const followsWithinMs = 300_000;
 
 const reader = fileURLToPath(new URL('read-lake.py', import.meta.url));
 

@@ -10,7 +10,7 @@ export const accessRequests: ClientKind = {
   start: (stage) => new Access(stage),
 };
 
-const collectedWithinMs = 120_000;
+const collectedWithinMs = 300_000;
 
 interface Requested {
   readonly id: string;

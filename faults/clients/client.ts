@@ -38,7 +38,7 @@ export interface RunningClient {
 }
 
 /** How long clients repeat a request. It is longer than any fault lasts. */
-const retryForMs = 120_000;
+const retryForMs = 300_000;
 
 /** Returns the library as a client would use it. It counts the waits for retries. */
 export function libraryOf({ world, organisation, random, count }: Stage): Intake {

@@ -13,7 +13,7 @@ export const erasures: ClientKind = {
 };
 
 /** How long an erasure may take after the clients have ended, and nothing is disturbed any more. */
-const sweptWithinMs = 180_000;
+const sweptWithinMs = 300_000;
 const peoplePerErasureMax = 12;
 
 interface Requested {

@@ -1,3 +1,4 @@
+import { slowness } from '../../test/support/slowness.ts';
 import type { FaultKind } from '../faults/fault.ts';
 import { faultKinds } from '../faults/kinds.ts';
 import { drawPlan, type Plan } from '../plan.ts';
@@ -57,7 +58,7 @@ async function findDefect(defect: Defect, plan: Plan, { main, haste, log }: Sear
       return `${name} was not found`;
     }
     log(`found after ${seconds} s: ${name}: ${found.kind}: ${found.detail.slice(0, 300)}`);
-    return seconds > foundWithinSeconds ? `${name} was found too late, after ${seconds} s` : null;
+    return seconds > foundWithinSeconds * slowness() ? `${name} was found too late, after ${seconds} s` : null;
   } finally {
     copy.remove();
   }

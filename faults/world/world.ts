@@ -233,7 +233,7 @@ export class World {
   }
 
   /** Waits until every process has said that it is ready. Returns false if that takes too long. */
-  async untilReady(withinMs = 120_000): Promise<boolean> {
+  async untilReady(withinMs = 300_000): Promise<boolean> {
     const deadlineMs = performance.now() + withinMs;
     const isReady = async (port: number) => {
       const signal = AbortSignal.timeout(5_000);

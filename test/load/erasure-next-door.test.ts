@@ -8,9 +8,10 @@ import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
 import { exchange } from '../support/exchange.ts';
-import { slowness, takenMax, watchOthers } from '../support/in-time.ts';
+import { takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
+import { slowness } from '../support/slowness.ts';
 
 /**
  * An organisation has 50,000 open ids, among them a student who was seen with a million user ids (ERASED_USERS, by default

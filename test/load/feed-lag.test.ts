@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { expectInTime, slowness } from '../support/in-time.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
+import { slowness } from '../support/slowness.ts';
 
 /**
  * Stored changes must reach all readers of the stream within a second during heavy uploads. To measure the lag when

@@ -6,7 +6,8 @@ import { authenticate } from '../../src/keys/authenticate.ts';
 import { makeKey } from '../../src/keys/key-format.ts';
 import { KnownKeys } from '../../src/keys/known-keys.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
-import { expectInTime, slowness } from '../support/in-time.ts';
+import { expectInTime } from '../support/in-time.ts';
+import { slowness } from '../support/slowness.ts';
 
 /** Measures the cost of checking a key, per request. */
 

@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchange } from '../support/exchange.ts';
-import { slowness, takenMax, watchOthers } from '../support/in-time.ts';
+import { takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newTag } from '../support/new-records.ts';
+import { slowness } from '../support/slowness.ts';
 
 /** An organisation that sends ten times its limit does not slow down another organisation. */
 

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'vitest';
 import { processorTicks } from './process-state.ts';
+import { slowness } from './slowness.ts';
 
 /** How long an operation took, and how long it may take. */
 export interface Timed {
@@ -41,20 +42,6 @@ export async function expectInTime(measure: () => Promise<readonly Timed[]>): Pr
     if (taken > takenMax) return console.log('times need a machine of which others take less');
     expect.fail(told);
   }
-}
-
-const exampleJson = JSON.stringify(
-  Array.from({ length: 2_000 }, (_, at) => ({ id: `record ${at}`, at, tags: ['a', 'b'] })),
-);
-/** The CPU time that the work below takes on the machine that the times are promised on. */
-const promisedWorkMs = 60;
-
-/** Returns how many times slower this machine computes than the one that the times are promised on, but at least 1. */
-export function slowness(): number {
-  const before = process.threadCpuUsage();
-  for (let round = 0; round < 40; round++) JSON.stringify(JSON.parse(exampleJson));
-  const { user, system } = process.threadCpuUsage(before);
-  return Math.max(1, (user + system) / 1_000 / promisedWorkMs);
 }
 
 /**
