@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import type { Cluster } from './cluster.ts';
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
-const startTimeoutMs = 30_000;
-const readyWithinMs = 60_000;
+const startTimeoutMs = 120_000;
+const readyWithinMs = 240_000;
 
 /** The built service, running in a separate process. */
 export interface Service {

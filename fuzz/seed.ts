@@ -37,7 +37,7 @@ interface Example {
 
 /** There is a record of every type with this id, so that every reference to it is valid. */
 const sharedId = '00000000-0000-4000-8000-000000000000';
-const collectingMs = 60_000;
+const collectingMs = 240_000;
 
 /**
  * Creates two organisations with a key each. The first has records and a rejection of every type, an interaction, and a

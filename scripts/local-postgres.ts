@@ -19,8 +19,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { commandError } from '../src/cli/arguments/help.ts';
 
-const startTimeoutMs = 30_000;
-const stopTimeoutMs = 30_000;
+const startTimeoutMs = 120_000;
+const stopTimeoutMs = 120_000;
 
 export interface LocalPostgres {
   /** The data folder. This is a temporary folder if the requested one cannot be used. */

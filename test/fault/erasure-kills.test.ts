@@ -12,7 +12,8 @@ import { tablesWith } from '../support/tables-with.ts';
 /** Tests a sweep whose process is killed three times (or KILLS times), each time after a part or in the middle of one. */
 
 const people = 500;
-const transactions = 30_000 * kills;
+const transactions = 10_000 * kills;
+const stepMs = 100;
 /** The number of transactions per person. Other people's transactions must not change. */
 const transactionsOfEach = 12;
 
@@ -57,11 +58,13 @@ it('finishes, does nothing twice and leaves nothing', async () => {
      from organisations cross join generate_series(1, ${transactions}) n`,
     [shop.shop_id, ids, transactionsOfEach * people, people],
   );
+  await processes.slowSteps(stepMs);
   const { status, body } = await api.post('/v1/erasures', { customer_ids: ids });
   expect([status, body.known]).toEqual([202, people]);
   await processes.kill();
 
-  await processes.killOften(20, place);
+  await processes.killOften(stepMs, place);
+  await processes.endSlowSteps();
   await processes.start();
   await expect.poll(place).toBeUndefined();
 

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { downloadAccess } from '../support/access-person.ts';
 import { type Api, apiOf, everyPermission } from '../support/api.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
   key = await first.createKey('acme', ...everyPermission);
   await first.createKey('other');
   const askedKey = await first.createKey('asked', ...everyPermission);
-  await slowSteps();
+  await processes.slowSteps(stepMs);
   await requestAccess(apiOf(first.url, askedKey));
   await processes.kill();
   await addBatches();
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await addInteractions();
   const places = kinds.map(([kind, slug]) => placeOf(kind, slug));
   await processes.killOften(stepMs, ...places);
-  if (inject('citus') === null) await ask('drop trigger slow_steps on jobs');
+  await processes.endSlowSteps();
   const last = await processes.start();
   api = apiOf(last.url, key);
   asked = apiOf(last.url, askedKey);
@@ -56,19 +56,6 @@ afterAll(() => processes.end());
 
 async function ask<T extends object>(text: string, values: unknown[] = []): Promise<T[]> {
   return (await processes.admin.query<T>(text, values)).rows;
-}
-
-/**
- * Makes each step long, so that most kills hit the middle of one. On a cluster, where steps are slower, a distributed table
- * cannot have such triggers.
- */
-async function slowSteps(): Promise<void> {
-  if (inject('citus') !== null) return;
-  await ask(
-    `create function slow_step() returns trigger language plpgsql as $$
-     begin perform pg_sleep(${stepMs / 1_000}); return new; end $$;
-     create trigger slow_steps before update on jobs for each row execute function slow_step()`,
-  );
 }
 
 /** Returns a function that returns the turn of a job, or undefined when it has ended. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { type BuiltServer, startBuiltServer } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 
@@ -46,6 +46,23 @@ export class KilledProcesses {
     const closed = once(running, 'close');
     running.kill('SIGKILL');
     await closed;
+  }
+
+  /**
+   * Makes each step of a job this long, so that most kills hit the middle of one, and no work is done before the last kill. On
+   * a cluster, where steps are slower, a distributed table cannot have such triggers.
+   */
+  async slowSteps(ms: number): Promise<void> {
+    if (inject('citus') !== null) return;
+    await this.admin.query(
+      `create function slow_step() returns trigger language plpgsql as $$
+       begin perform pg_sleep(${ms / 1_000}); return new; end $$;
+       create trigger slow_steps before update on jobs for each row execute function slow_step()`,
+    );
+  }
+
+  async endSlowSteps(): Promise<void> {
+    if (inject('citus') === null) await this.admin.query('drop trigger slow_steps on jobs');
   }
 
   /**

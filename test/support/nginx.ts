@@ -53,7 +53,7 @@ ${documented(ports, port, certFile, keyFile, requests)}}
     });
     const ended = once(started, 'exit');
     for (let attempt = 0; !(await listens(port)); attempt++) {
-      if (attempt === 1_200 || started.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
+      if (attempt === 4_800 || started.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
       await sleep(50);
     }
     return { started, ended };

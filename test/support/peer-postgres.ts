@@ -51,7 +51,7 @@ export async function startPeerPostgres(): Promise<PeerPostgres> {
     rmSync(folder, { recursive: true, force: true });
   };
   for (let attempt = 0; !isReady(socket, port); attempt++) {
-    if (attempt === 600 || server.exitCode !== null) {
+    if (attempt === 2_400 || server.exitCode !== null) {
       await stop();
       throw new Error('PostgreSQL 15 did not start');
     }

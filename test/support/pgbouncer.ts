@@ -63,7 +63,7 @@ export async function startPgBouncer(
   };
   const url = (databaseUrl: string) => Object.assign(new URL(databaseUrl), { port }).href;
   for (let attempt = 0; !(await answers(url(superuserUrl))); attempt++) {
-    if (attempt === 1_200 || server.exitCode !== null) {
+    if (attempt === 4_800 || server.exitCode !== null) {
       await stop();
       throw new Error(`PgBouncer did not start:\n${log}`);
     }

@@ -119,7 +119,7 @@ async function start(
     log = `${log}${said}`.slice(-4_000);
   });
   for (let attempt = 0; !(await answers(target)); attempt++) {
-    if (attempt === 1_200 || child.exitCode !== null) {
+    if (attempt === 4_800 || child.exitCode !== null) {
       await end(child);
       throw new Error(`${program} did not start:\n${log}`);
     }

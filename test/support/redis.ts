@@ -51,7 +51,7 @@ export async function startRedis(): Promise<Redis> {
 async function start(port: number, folder: string): Promise<ChildProcess> {
   const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
   const server = spawn(program, ['--port', String(port), ...settings], { stdio: 'ignore' });
-  for (let attempt = 0; attempt < 1_200; attempt++) {
+  for (let attempt = 0; attempt < 4_800; attempt++) {
     if (await answers(port)) return server;
     if (server.exitCode !== null) break;
     await sleep(50);

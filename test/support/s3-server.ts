@@ -118,7 +118,7 @@ async function untilAnswering(url: string): Promise<void> {
       await fetch(url);
       return;
     } catch (error) {
-      if (attempt === 240) throw error;
+      if (attempt === 960) throw error;
       await sleep(250);
     }
 }
