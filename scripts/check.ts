@@ -59,7 +59,9 @@ const waiting = filesTagged((tags) => tags.has('waiting'));
 type Lane = readonly Stage[];
 
 const timesSlower = slowness();
-console.log(`This machine computes ${timesSlower.toFixed(1)} times slower than the one that the limits are for`);
+console.log(
+  `This machine computes ${timesSlower.toFixed(1)} times slower than the one that the limits are for`,
+);
 /**
  * Test files wait more than they compute, so more of them than cores run at the same time. On a slow machine, they compute for
  * a larger share of their time, and requests of too many at once would wait longer than the service allows.

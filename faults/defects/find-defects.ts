@@ -58,7 +58,9 @@ async function findDefect(defect: Defect, plan: Plan, { main, haste, log }: Sear
       return `${name} was not found`;
     }
     log(`found after ${seconds} s: ${name}: ${found.kind}: ${found.detail.slice(0, 300)}`);
-    return seconds > foundWithinSeconds * slowness() ? `${name} was found too late, after ${seconds} s` : null;
+    return seconds > foundWithinSeconds * slowness()
+      ? `${name} was found too late, after ${seconds} s`
+      : null;
   } finally {
     copy.remove();
   }

@@ -17,7 +17,7 @@ import { type Nginx, nginxIsInstalled, startNginx } from '../support/nginx.ts';
 
 const promisedMs = 1_000;
 /** This timeout is long enough for a slow machine. A buffering proxy would take minutes to fill its first buffer. */
-const waitMs = 30_000;
+const waitMs = 120_000;
 
 let server: BuiltServer;
 let nginx: Nginx;
