@@ -60,7 +60,6 @@ it.each(['bash', 'zsh', 'fish'])(
       expect(words, line.join(' ')).toEqual(wanted);
     }
   },
-  120_000,
 );
 
 it('lists the supported shells', async () => {

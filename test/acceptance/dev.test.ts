@@ -159,7 +159,6 @@ describe('npm run dev', () => {
       execFileSync('chown', ['-R', 'nobody', folder]);
       await startsAndStops(folder, { uid: id('-u'), gid: id('-g') });
     },
-    300_000,
   );
 
   it.skipIf(!isRoot)(
@@ -181,6 +180,5 @@ describe('npm run dev', () => {
       await ctrlC(again);
       await expectNothingLeft(inner, home);
     },
-    300_000,
   );
 });

@@ -145,7 +145,6 @@ it.each(resourceTypes)(
       { numRuns: propertyRuns(25) },
     );
   },
-  240_000,
 );
 
 /** Uploads many records with these values in one field, and returns the values that are read back. */
@@ -218,7 +217,6 @@ it.each([
       { numRuns: propertyRuns(20) },
     );
   },
-  240_000,
 );
 
 it('4a: every text is read as it was sent', async () => {

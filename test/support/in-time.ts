@@ -52,7 +52,8 @@ export function watchOthers(): () => number {
   const before = processorTicks();
   return () => {
     const after = processorTicks();
-    return Math.max((after.stolen - before.stolen) / (after.all - before.all), shareNotGot());
+    const ticks = Math.max(1, after.all - before.all);
+    return Math.max((after.stolen - before.stolen) / ticks, shareNotGot());
   };
 }
 
