@@ -287,7 +287,7 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
       .filter((name) => !known.includes(name) && !ofKubernetes.test(name) && !name.startsWith('OTEL_'))
       .flatMap((name) => {
         const upper = name.toUpperCase();
-        const [meant] = likestFirst(
+        const [meant] = sortBySimilarity(
           upper,
           guessable.filter((setting) => isLike(upper, setting)),
         );
@@ -314,8 +314,8 @@ function isLike(name: string, setting: string): boolean {
   return first === settingFirst && (ownWords.has(first) || second === settingSecond);
 }
 
-/** Sorts names by their similarity to the given name, so that a typo is easy to spot. */
-export function likestFirst(given: string, names: readonly string[]): string[] {
+/** The most similar name comes first, so that a typo is easy to spot. */
+export function sortBySimilarity(given: string, names: readonly string[]): string[] {
   return names.toSorted((a, b) => editDistance(given, a) - editDistance(given, b));
 }
 

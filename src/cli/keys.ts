@@ -12,7 +12,7 @@ import {
   permissionsOf,
 } from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
-import { likestFirst } from '../settings.ts';
+import { sortBySimilarity } from '../settings.ts';
 import { commandError } from './arguments/help.ts';
 import { operator, organisationNamed, printAll, stateOf } from './arguments/operator.ts';
 import { readExpiry, readPeriod } from './arguments/periods.ts';
@@ -83,9 +83,9 @@ function unknownPermission(given: string): Error {
   const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
   return commandError(
     type === undefined
-      ? `"${given}" is not a permission; use ${likestFirst(given, mainPermissions).join(', ')} or data:write:<type>`
+      ? `"${given}" is not a permission; use ${sortBySimilarity(given, mainPermissions).join(', ')} or data:write:<type>`
       : `"${given}" is not a permission, because there is no type "${type}"; the types are ` +
-          likestFirst(type, resourceTypes).join(', '),
+          sortBySimilarity(type, resourceTypes).join(', '),
   );
 }
 

@@ -2,10 +2,10 @@ import { limits } from '../../limits.ts';
 import {
   advancedSettings,
   editDistance,
-  likestFirst,
   neededSettings,
   type Setting,
   settings,
+  sortBySimilarity,
 } from '../../settings.ts';
 
 const general = `intake-server: data ingestion service
@@ -240,10 +240,10 @@ export function unknownCommand(name: string): Error {
 }
 
 function meantName(given: string, names: readonly string[]): string | undefined {
-  const [likest] = likestFirst(given.slice(0, 100), names);
-  if (likest === undefined || given === '') return undefined;
-  return editDistance(given.slice(0, 100), likest) <= 2
-    ? likest
+  const [closest] = sortBySimilarity(given.slice(0, 100), names);
+  if (closest === undefined || given === '') return undefined;
+  return editDistance(given.slice(0, 100), closest) <= 2
+    ? closest
     : names.find((name) => name.startsWith(given));
 }
 
