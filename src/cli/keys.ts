@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { keyCursor, type ListedKey, listApiKeys } from '../keys/api-keys.ts';
-import { allPermissions, mainPermissions } from '../keys/permissions.ts';
+import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/audited-actions.ts';
 import {
@@ -11,8 +11,6 @@ import {
   permissionProblem,
   permissionsOf,
 } from '../operator/rules.ts';
-import { resourceTypes } from '../registry/resources.ts';
-import { sortBySimilarity } from '../settings.ts';
 import { commandError } from './arguments/help.ts';
 import { operator, organisationNamed, printAll, stateOf } from './arguments/operator.ts';
 import { readExpiry, readPeriod } from './arguments/periods.ts';
@@ -50,7 +48,7 @@ async function issue(args: string[]): Promise<void> {
     throw commandError('a browser key only records interactions: leave --scope out, or leave --browser out');
   const scope = values.scope ?? (browser ? browserPermissions : allPermissions);
   const unknown = scope.find((permission) => permissionProblem(permission));
-  if (unknown !== undefined) throw unknownPermission(unknown);
+  if (unknown !== undefined) throw commandError(`--scope ${permissionProblem(unknown)}, not "${unknown}"`);
   const problem = label === '' ? { message: 'must not be empty' } : keyLabel.read(label ?? '');
   if (typeof problem === 'object') throw commandError(`--label ${problem.message}`);
   const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
@@ -77,16 +75,6 @@ function originsOf(given: readonly string[]): string[] {
   const wrong = origins.find((origin) => originProblem(origin));
   if (wrong !== undefined) throw commandError(`--origin ${originRule}, not "${wrong}"`);
   return origins;
-}
-
-function unknownPermission(given: string): Error {
-  const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
-  return commandError(
-    type === undefined
-      ? `"${given}" is not a permission; use ${sortBySimilarity(given, mainPermissions).join(', ')} or data:write:<type>`
-      : `"${given}" is not a permission, because there is no type "${type}"; the types are ` +
-          sortBySimilarity(type, resourceTypes).join(', '),
-  );
 }
 
 function show(issued: IssuedKey, json: boolean, sentence: string): void {

@@ -1,7 +1,9 @@
 import { isPermission, mainPermissions, type Permission } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type Field, type Problem, text } from '../registry/fields.ts';
+import { resourceTypes } from '../registry/resources.ts';
 import type { KeptType } from '../retention/kept-days.ts';
+import { sortBySimilarity } from '../settings.ts';
 
 /** Shared by the command line and the admin API. A rule returns undefined if the input is valid. */
 
@@ -15,10 +17,14 @@ export function slugProblem(slug: string): string | undefined {
     : 'must be lower-case letters, digits and hyphens, at most 63 of them, such as acme';
 }
 
+/** The message lists the most similar permissions or types first. */
 export function permissionProblem(permission: string): string | undefined {
-  return isPermission(permission)
-    ? undefined
-    : `must be one of ${mainPermissions.join(', ')} or data:write:<type>`;
+  if (isPermission(permission)) return undefined;
+  const given = permission.slice(0, 100);
+  const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
+  return type === undefined
+    ? `must be one of ${sortBySimilarity(given, mainPermissions).join(', ')} or data:write:<type>`
+    : `must be data:write:<type> with one of the types ${sortBySimilarity(type, resourceTypes).join(', ')}`;
 }
 
 export function permissionsOf(given: readonly string[]): Permission[] {

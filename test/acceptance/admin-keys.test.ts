@@ -129,6 +129,15 @@ describe('issuing', () => {
     expect(found.map((field: string) => field.split(/[.[]/)[0])).toEqual(named);
     expect((await count()).length).toBe(before);
   });
+
+  it.each([
+    ['data:raed', /^must be one of data:read, /],
+    ['data:write:shop', /one of the types shops, /],
+  ])('with the permission %s gets the most similar ones first', async (permission, meant) => {
+    const answer = await admin.post(path, { organisation: 'acme', permissions: [permission] });
+    expectError(answer, 400, ['permissions']);
+    expect(answer.body.details[0].message).toMatch(meant);
+  });
 });
 
 describe('the list', () => {

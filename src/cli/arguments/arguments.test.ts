@@ -55,15 +55,15 @@ it.each([
   [
     'an unknown scope',
     [...issue, '--scope', 'data:raed'],
-    /"data:raed".*data:read, .*data:write, .*data:write:<type>/,
+    /--scope must be one of data:read, .*data:write, .*data:write:<type>, not "data:raed"/,
   ],
   [
     'a scope of an unknown type',
     [...issue, '--scope', 'data:write:shop'],
-    /"data:write:shop" is not a permission, because there is no type "shop"; the types are shops, .*student-favourites/,
+    /one of the types shops, .*student-favourites.*, not "data:write:shop"/,
   ],
   ['a scope of nothing', [...issue, '--scope', 'data:write:'], /data:write:<type>/],
-  ['an empty scope', [...issue, '--scope', ''], /permission/],
+  ['an empty scope', [...issue, '--scope', ''], /--scope must be one of/],
   ['no key', ['revoke'], /key-id/],
   ['two keys', ['revoke', 'a', 'b'], /one key/],
   ['an unknown flag', ['issue', '--organization', 'acme'], /organization/],
