@@ -14,7 +14,7 @@ export const limits = {
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
-  /** Longer than any statement may take. */
+  /** Longer than any statement may take with the default DATABASE_TIMEOUT_MS. */
   idleTimeoutMs: 180_000,
   connectionsMax: 15_000,
   connectionsCheckIntervalMs: 1_000,

@@ -1,5 +1,5 @@
 import { interactionAnswer } from '../interactions/answer.ts';
-import { readInteractions } from '../interactions/interaction-rows.ts';
+import { readInteractions, uuidLiteral } from '../interactions/interaction-rows.ts';
 import { mapInTurns } from '../json/map-in-turns.ts';
 import { limits } from '../limits.ts';
 import { type InteractionsPlace, nextInteractions, nextRows } from '../people/find-rows.ts';
@@ -8,11 +8,13 @@ import type { PersonalTable } from '../people/personal-tables.ts';
 import { readAnswerTexts, readKeys, readRejectionTexts } from '../people/read-texts.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { Client } from '../postgres/pool.ts';
+import { queryRow, queryRows } from '../postgres/transactions.ts';
 import type { BatchAnswer } from '../receipts/batch-answer.ts';
 import { takeRecords } from '../records/read-records.ts';
 import { readUuid } from '../registry/fields.ts';
 import { peopleOf } from '../registry/personal.ts';
 import { personalFields, type UploadType } from '../registry/upload-types.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
 import { rejectionAsJson } from '../rejections/find-rejections.ts';
 import { readRejections } from '../rejections/rejections.ts';
 import type { KeyTable } from '../suppression/idempotency-keys.ts';
@@ -231,33 +233,30 @@ export async function countOtherStudents(
      where a.organisation_id = $1 and r.organisation_id = $1 and r.state = 'collecting' and a.type = 'users-seen-together'
        and (a.access_request_id, a.id) > ($2, $3)
      order by a.access_request_id, a.id limit ${accessLimits.seenUsersPerStep}`,
-    [organisationId, ...(after ?? ['00000000-0000-0000-0000-000000000000', ''])],
+    [organisationId, ...(after ?? [firstUuid, ''])],
   );
   const { rows: days } = await client.query<{ end_id: string }>(
     'select end_id from interaction_partitions where is_indexed order by first_id desc limit 1',
   );
+  const below = uuidLiteral(days[0]?.end_id ?? firstUuid);
   for (const { request, id } of rows) {
-    const { rows: students } = await client.query<{ others: number }>(
-      `select count(distinct s.student_id)::integer as others from (
-         select student_id from interactions
-         where organisation_id = $1 and user_id = $2 and interaction_id < '${days[0]?.end_id ?? '00000000-0000-0000-0000-000000000000'}'
-         limit ${accessLimits.interactionsPerSeenUser}) as s
-       where s.student_id is not null and not exists (
-         select from access_request_ids i
-         where i.organisation_id = $1 and i.access_request_id = $3 and i.id = s.student_id::text)`,
-      [organisationId, id, request],
-    );
-    await client.query(
-      `update access_request_records set record = $4
-       where organisation_id = $1 and access_request_id = $2 and type = 'users-seen-together' and id = $3`,
-      [
-        organisationId,
-        request,
-        id,
-        JSON.stringify({ user_id: id, other_students: students[0]?.others ?? 0 }),
-      ],
-    );
+    const values = [organisationId, request, id];
+    const { others } = await queryRow<{ others: number }>(client, { text: othersOf(below), values });
+    const text = `
+      update access_request_records set record = $4
+      where organisation_id = $1 and access_request_id = $2 and type = 'users-seen-together' and id = $3`;
+    const record = JSON.stringify({ user_id: id, other_students: others });
+    await queryRows(client, { text, values: [...values, record] }, 1);
   }
   const last = rows.length === accessLimits.seenUsersPerStep ? rows.at(-1) : undefined;
   return last ? [last.request, last.id] : null;
 }
+
+const othersOf = (below: string) => `
+  select count(distinct s.student_id)::integer as others from (
+    select student_id from interactions
+    where organisation_id = $1 and user_id = $3 and interaction_id < ${below}
+    limit ${accessLimits.interactionsPerSeenUser}) as s
+  where s.student_id is not null and not exists (
+    select from access_request_ids i
+    where i.organisation_id = $1 and i.access_request_id = $2 and i.id = s.student_id::text)`;

@@ -4,8 +4,8 @@ import { beginAgainUnless, queryRow, queryRows } from '../postgres/transactions.
 import type { CollectedRecord, Collection } from './read-about.ts';
 
 /**
- * Leaves out records of people who are or were erased, and their ids in interactions of others. The requests are locked first, so that one that is cancelled
- * meanwhile gets no records after maintenance has deleted them.
+ * Leaves out records of people who are or were erased, and their ids in interactions of others. The requests are locked
+ * first, so that one that is cancelled meanwhile gets no records after maintenance has deleted them.
  */
 export async function storeCollected(
   client: Client,
@@ -55,7 +55,10 @@ export async function storeCollected(
   }
 }
 
-/** An earlier step may have stored some records, as an Idempotency-Key can occur in several tables. */
+/**
+ * An earlier step may have stored some of the records, because an Idempotency-Key can occur in several tables, and a
+ * user in interactions of several steps.
+ */
 async function beginAgainUnlessStored(
   client: Client,
   organisationId: string,

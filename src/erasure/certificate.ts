@@ -6,7 +6,7 @@ export interface Certificate {
   readonly service: 'intake';
   readonly organisation_id: string;
   readonly erasure: Erasure;
-  /** Whether or not anything was found. */
+  /** The tables and files that were searched, whether or not anything was found in them. */
   readonly searched: readonly string[];
   readonly remains: readonly { readonly where: string; readonly until: string }[];
   readonly issued: string;

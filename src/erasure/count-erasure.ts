@@ -133,7 +133,10 @@ const isUnlinked = (type: UploadType) => {
   return `${mentions(personalFields(type), isErased, columnOf)} and ${isVisible(type)} and (${shown.join(' or ')})`;
 };
 
-/** Adds the ids of customers with an erased user. Customers have no index by user. */
+/**
+ * Finds all customers of erased users and adds their ids to `ids`, so that later steps count those customers' rows too.
+ * This reads all customers, because they have no index by user.
+ */
 const countCustomers: CountRows = async ({ pool, organisationId, ids, customers }, endMs) => {
   const wanted = [...ids];
   for (let after: string | null = firstUuid; after !== null; ) {

@@ -261,28 +261,8 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
     url: routeOf(operation),
     config: { operation },
     async handler(request, reply) {
-      const { principal, token, query, overQuota, holding } = passedOf(request);
-      const body = request.body as Buffer | undefined;
-      const call: Call = {
-        requestId: request.id,
-        client: () => ({ address: request.ip, isEncrypted: request.protocol === 'https' }),
-        principal,
-        token,
-        overQuota,
-        params: request.params as Record<string, string>,
-        query,
-        headers: request.headers,
-        body,
-        reserve: (bytes) => holding.grow((body?.length ?? 0) + bytes),
-        hold(bytes) {
-          holding.grow(bytes);
-          holding.set(bytes);
-        },
-        tellLimit: (limit) => addLimit(reply, limit),
-        onClose: (listener) => void reply.raw.once('close', listener),
-        log: request.log,
-        step: stepOf(request),
-      };
+      const { query, holding } = passedOf(request);
+      const call = callOf(request, reply);
       try {
         const handle = () => operation.handle(call, parts);
         const answer = await (request.trace ? request.trace.within(handle) : handle());
@@ -304,6 +284,31 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       }
     },
   });
+}
+
+function callOf(request: FastifyRequest, reply: FastifyReply): Call {
+  const { principal, token, query, overQuota, holding } = passedOf(request);
+  const body = request.body as Buffer | undefined;
+  return {
+    requestId: request.id,
+    client: () => ({ address: request.ip, isEncrypted: request.protocol === 'https' }),
+    principal,
+    token,
+    overQuota,
+    params: request.params as Record<string, string>,
+    query,
+    headers: request.headers,
+    body,
+    reserve: (bytes) => holding.grow((body?.length ?? 0) + bytes),
+    hold(bytes) {
+      holding.grow(bytes);
+      holding.set(bytes);
+    },
+    tellLimit: (limit) => addLimit(reply, limit),
+    onClose: (listener) => void reply.raw.once('close', listener),
+    log: request.log,
+    step: stepOf(request),
+  };
 }
 
 /** Turns off compression, which would delay lines, and the buffering that nginx does by default. */

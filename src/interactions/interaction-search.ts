@@ -95,7 +95,7 @@ function partsOf({ organisationId, filter, below, from, isIndexed, isAnyCase }: 
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} ${isHidden.join(' ')} order by interaction_id desc`;
   const others = [
-    // As an index condition, PostgreSQL would expect it to exclude half of the rows, and sort a whole day.
+    // If this were an index condition, PostgreSQL would expect it to exclude half of the rows, and sort a whole day.
     () => isVisible('interactions'),
     ...Object.keys(equal)
       .filter((field) => field !== lead)

@@ -159,7 +159,10 @@ export class InteractionWriter {
   }
 }
 
-/** The database may be gone, and the known ids wrong. Not so if another transaction is claiming a key. */
+/**
+ * Returns whether the database may be gone, so that the known ids may be wrong. That another transaction is claiming a
+ * key does not count.
+ */
 function isDatabaseFault(error: unknown): boolean {
   return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isLockNotAcquired(error));
 }

@@ -39,7 +39,7 @@ export interface Alone {
 
 export interface Recorded {
   readonly stored: StoredInteraction;
-  /** By an earlier request or by a replay of that request's rejection. */
+  /** Whether an earlier request, or a replay of that request's rejection, stored the interaction. */
   readonly isRepeated: boolean;
 }
 
@@ -127,7 +127,10 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);
 }
 
-/** The sweep has not found all ids of the person yet, so these are not suppressed. */
+/**
+ * Refuses a hidden interaction of which no id is suppressed, because the sweep has not found all of the person's ids
+ * yet.
+ */
 async function refuseHidden(client: Client, sent: KeyedInteraction): Promise<Work<Tried>> {
   const ids = idsIn(sent);
   const asked = Object.values(ids).filter((id) => id !== null);

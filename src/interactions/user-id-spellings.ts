@@ -3,10 +3,16 @@ import { firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 
 // Earlier releases stored UUIDs in `user_id` as they were sent. The job `rewriting` gives them one spelling.
 
-/** The first interaction that the next rewriting looks at. Another process's clock may be behind. */
+/**
+ * The id from which the next run rewrites. It is an hour earlier than necessary, because another process's clock may be
+ * behind.
+ */
 export const firstToRewrite = `uuid_floor(user_ids_rewritten_from - interval '1 hour')`;
 
-/** Erasures and access requests compare ids exactly, so only those with a lower id may begin. Undefined if none may. */
+/**
+ * Returns the id below which erasures and access requests may begin, because they compare ids exactly. Undefined if
+ * none may begin yet.
+ */
 export async function rewrittenBefore(
   db: Pick<Pool, 'query'>,
   organisationId: string,

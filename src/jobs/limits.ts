@@ -1,5 +1,5 @@
 export const jobLimits = {
-  /** Of jobs or of another chore. */
+  /** The length of a round of jobs, and by default of any other chore. */
   roundMs: 10_000,
   jobsPerRound: 1_000,
   /** How soon a round takes up work that arrived after it began. */

@@ -102,7 +102,10 @@ export async function takeStep(pool: Pool, kind: JobKind, organisationId: string
   }
 }
 
-/** Waits until a turn is ready. Of those, the one that has used the least time is next. */
+/**
+ * Waits until a turn is ready or the round is over. Returns the turn that has used the least time, if possible a ready
+ * one.
+ */
 async function nextTurn(turns: Turn[], { leftMs, stopping }: Round): Promise<Turn> {
   const isReady = ({ readyMs }: Turn) => readyMs <= performance.now();
   if (!turns.some(isReady)) {

@@ -200,7 +200,10 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
   ]);
 }
 
-/** Rows are deleted in many rounds. Days are dropped once an hour, because that scans days that somebody keeps. */
+/**
+ * Rows are deleted in many rounds. Days are dropped only once an hour, because that scans expired days, even those that
+ * another organisation keeps.
+ */
 function expiry(pool: Pool): Chore['run'] {
   let dropMs = 0;
   return async (round) => {

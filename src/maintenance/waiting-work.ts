@@ -8,9 +8,10 @@ import { queryRow } from '../postgres/transactions.ts';
 const countedJobs = ['rewriting', 'retention', 'purging', 'expired access requests'];
 
 /**
- * The jobs of the other kinds do not show the waiting work. A job ends while a request has to wait, because ids are
- * still being rewritten, too much has been collected, or the lake has files left. It covers several requests, which are
- * older. And while an organisation uploads, its job of settling never ends.
+ * For the other kinds, jobs do not show how much work is waiting, or for how long. A job ends while a request has to
+ * wait because ids are still being rewritten, too much has been collected, or the lake has files left. A job can cover
+ * several requests, all of which are older than the job. And while an organisation uploads, its job of settling never
+ * ends.
  */
 const counted = {
   erasures: { since: timeOf('min(erasure_id::text)'), of: `erasures where ${isUnswept}` },

@@ -34,8 +34,8 @@ export type Report = (type: UploadType, rows: number) => void;
 /**
  * The export does not use a snapshot. For a billion rows, holding a snapshot would block vacuum on all tables for
  * hours, and the snapshot would be lost if its connection broke. Instead, each type is read before the types it refers
- * to. Records are never removed, so the files contain everything that a row refers to. Everything that is stored during
- * the export is in the change feed.
+ * to. Only erasures remove records, and an export during which people were erased fails, so the files contain
+ * everything that a row refers to. Everything that is stored during the export is in the change feed.
  */
 export async function exportOrganisation(
   { serving, admin }: MovePools,

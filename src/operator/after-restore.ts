@@ -220,7 +220,10 @@ async function resetLostState(client: Client): Promise<void> {
   await client.query('update lake_progress set removing_since = now() where removing_since is null');
 }
 
-/** Keys work again immediately, or once erased people are hidden again. `place` has to be taken over. */
+/**
+ * Keys work again immediately or, with `looksForPeople`, once erased people are hidden again. The files at the returned
+ * `place` belong to the database before the restore.
+ */
 export async function confirmRestore(
   pool: Pool,
   by: Operator,

@@ -21,7 +21,10 @@ export async function* inBatches<T>(
   if (batch.length > 0) yield batch;
 }
 
-/** Entries with the same key follow one another. The batches of a group must be read before the next group. */
+/**
+ * Groups entries by key. Entries with the same key must follow one another. A group can be read only until the next one
+ * is requested, which skips the rest.
+ */
 export async function* inGroups<T>(
   entries: Saved<T>,
   countMax: number,

@@ -58,12 +58,17 @@ export async function nextRows(
   return matching(db, search, scanned, 'asc', [after ?? firstUuid]);
 }
 
-/** From the newest day to the oldest, and on days with indexes for a limited number of people at a time. */
+/**
+ * Where the search continues. It goes from the newest day to the oldest. On days with indexes, each step searches for a
+ * limited number of people.
+ */
 export interface InteractionsPlace {
   readonly below: string;
   /** On the days being searched below `below`, people up to and including this id are done. */
   readonly afterPerson?: string;
-  /** Of the next people, interactions whose id is not smaller are done. Only used if rows stay as they are. */
+  /**
+   * For the people after `afterPerson`, interactions from this id on are done. Not used if the caller erases the rows.
+   */
   readonly belowOfThese?: string;
 }
 

@@ -18,7 +18,10 @@ const requests = {
   },
 } as const;
 
-/** Part of a statement about organisation `$1`. */
+/**
+ * The `from` and `where` clauses of a query for the ids that the running sweep or collection of organisation `$1`
+ * searches for.
+ */
 export function wantedIds(search: Search): string {
   const { ids, table, id, state } = requests[search.for];
   return `${ids} i join ${table} r on r.organisation_id = i.organisation_id and r.${id} = i.${id}

@@ -117,7 +117,10 @@ async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
   return rows;
 }
 
-/** Of organisations with a byte quota, or of those without. Includes differences that have not been rolled up yet. */
+/**
+ * Counts the records of the organisations with a byte quota, or of those without. Includes differences that have not
+ * been rolled up yet.
+ */
 async function countsOf(pool: Pool, page: readonly Measurable[], hasBytes: boolean): Promise<Count[]> {
   const ids = page.flatMap(({ organisation_id, has_bytes }) =>
     has_bytes === hasBytes ? organisation_id : [],
@@ -165,7 +168,7 @@ interface StoredOfType {
   readonly bytes: number;
 }
 
-/** Whether or not the organisation has a quota. */
+/** Measures an organisation's records by type, whether or not it has a quota. */
 export async function measureStored(pool: Pool, organisationId: string): Promise<StoredOfType[]> {
   const page = [{ organisation_id: organisationId, has_bytes: true }];
   const stored: StoredOfType[] = [];

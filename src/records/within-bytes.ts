@@ -14,7 +14,7 @@ interface Sized {
  * of rows without this limit.
  */
 export function withinBytes({ rows, order, text = 'record', bytesMax }: Sized): string {
-  // A text may be null.
+  // The sum is null for the first row, and as long as all texts before a row are null.
   const before = `sum(octet_length(${text})) over (order by ${order} rows between unbounded preceding and 1 preceding)`;
   return `(
     select * from (

@@ -361,7 +361,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   } satisfies Field;
 }
 
-/** The field may be omitted, null, or an empty string, which is a value and differs from null. */
+/** The field may be omitted or null. Free text may also be an empty string, which is a value and differs from null. */
 export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
   const { minLength: _, ...schema } = field.schema;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];

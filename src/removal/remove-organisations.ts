@@ -41,7 +41,7 @@ export function removeOrganisations({
   });
 }
 
-/** Ends if the organisation was restored. */
+/** Ends the job if the organisation was restored in the meantime. */
 async function begin(pool: Pool, { organisationId }: Place, daysKept: number): Promise<Next<RemovalStep>> {
   if (!(await progressOf(pool, organisationId))) {
     const { is_begun } = await retryConflicts(() =>
@@ -108,7 +108,9 @@ async function hasLakeFiles(pool: Pool, organisationId: string): Promise<boolean
   return rows.length > 0;
 }
 
-/** When what names the organisation elsewhere is gone, so is the job. */
+/**
+ * Unlinks audit entries and deletes keys, some in each call, and finally the organisation itself. Then the job ends.
+ */
 async function finish(pool: Pool, { organisationId }: Place): Promise<Next<RemovalStep>> {
   const { is_gone } = await retryConflicts(() =>
     queryRow<{ is_gone: boolean }>(pool, {

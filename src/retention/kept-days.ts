@@ -24,7 +24,10 @@ export async function keptDaysOf(pool: Pool, organisationId: string, type: KeptT
   return rows[0]?.days ?? null;
 }
 
-/** By number of days. Fails in a restored database until after-restore has replayed the settings. */
+/**
+ * Returns the organisations with a setting of their own, by its number of days. Fails in a restored database until
+ * after-restore has replayed the settings.
+ */
 export async function rejectionsKept(pool: Pool): Promise<Map<number, string[]>> {
   const { rows } = await pool.query<{ organisation_id: string; days: number }>(
     `select organisation_id, rejections_kept_days as days from organisations

@@ -9,7 +9,7 @@ interface NewSuppression extends IdHashes {
   readonly liftedBefore?: string | null;
 }
 
-/** From the given version on. The keys that the hashes were made with are noted too. */
+/** Suppresses the hashes from this version on, and notes the keys that they were made with. */
 export async function addSuppressions(
   client: Client,
   { organisationId, version }: { readonly organisationId: string; readonly version: number },

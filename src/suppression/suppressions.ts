@@ -81,13 +81,13 @@ export class Suppressions {
     return (this.#known.get(organisationId) ?? none).version;
   }
 
-  /** As of the given version or a later one. */
+  /** Returns a check against the suppressions of this version or a later one. */
   async check(client: Client, organisationId: string, version: number): Promise<IdCheck> {
     const known = version === 0 ? none : await this.#upTo(client, organisationId, version);
     return new IdCheck(client, organisationId, known);
   }
 
-  /** As of the version that is current in this transaction. */
+  /** Like `check`, with the version that is current in this transaction. */
   async checkNow(client: Client, organisationId: string): Promise<IdCheck> {
     return this.check(client, organisationId, await currentVersion(client, organisationId));
   }
@@ -113,13 +113,16 @@ export class Suppressions {
     this.#seen.clear();
   }
 
-  /** It was current at some time after `sentMs`. */
+  /** Notes a version that was current at some time after `sentMs`. */
   noteVersion(organisationId: string, version: number, sentMs: number): void {
     if (this.#seen.size >= limits.versionsSeenMax) this.#seen.clear();
     this.#seen.set(organisationId, { version, sentMs });
   }
 
-  /** For transactions that have already started. The sweep waits longer than that before it lists them. */
+  /**
+   * Returns whether this version was current at most `versionSeenMs` ago. Call it only in a transaction that has
+   * started: a sweep waits longer than that before it lists the running transactions.
+   */
   wasCurrent(organisationId: string, version: number): boolean {
     const seen = this.#seen.get(organisationId);
     return seen?.version === version && performance.now() - seen.sentMs < limits.versionSeenMs;

@@ -82,7 +82,7 @@ async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<Swe
 
 interface Expansion {
   readonly after: string | null;
-  /** Added ids are suppressed from then on and take a fence of their own. */
+  /** Whether this pass adds ids. They are suppressed only from then on, so the pass is followed by another fence. */
   readonly adds: boolean;
 }
 
@@ -107,7 +107,8 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
     );
   });
   const adds = at.adds || added.length > 0;
-  // What follows is saved before ids are added. If this step is interrupted afterwards, it no longer finds them new.
+  // Save that this pass adds ids before adding them. If the step is interrupted afterwards, its repetition does not
+  // find them new.
   if (adds !== at.adds) return { step: 'expand', position: { after: at.after, adds } };
   if (added.length > 0) {
     const hashed = await hashSlowly(await suppressions.hasherFor(pool, organisationId), added);
@@ -129,7 +130,7 @@ const countedTables: Readonly<Record<string, readonly string[]>> = {
   interactions_unlinked: ['interactions'],
   receipts: ['receipt_batches'],
   receipt_keys: ['receipts'],
-  access_requests: ['access_request_records', 'access_request_ids'],
+  access_requests: ['access_request_records'],
 };
 
 async function forgetStatistics(

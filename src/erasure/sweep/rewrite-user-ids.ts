@@ -53,7 +53,10 @@ export async function rewriteUserIds(
   return { changed: { count: ids.length, ids }, next };
 }
 
-/** For good, or until more may have been stored. */
+/**
+ * Notes that all user ids are rewritten: for good if `isLast` is set, and otherwise until older processes have stored
+ * more.
+ */
 export async function noteUserIdsRewritten(
   client: Client,
   organisationId: string,
@@ -76,7 +79,7 @@ interface RewritingPlace {
   readonly isLast: boolean;
 }
 
-/** Covers all interactions, or if that has been done, those that have arrived since it was last begun. */
+/** Starts a run over all interactions or, if a run has already finished, over those received since it started. */
 async function begin(client: Client, organisationId: string): Promise<RewritingPlace> {
   const { first, is_last } = await queryRow<{ first: string | null; is_last: boolean | null }>(client, {
     text: `

@@ -52,7 +52,10 @@ interface RejectionsPlace {
   readonly after: string | null;
 }
 
-/** Whatever the reason for the failure. Ids in failed records of others are cleared. */
+/**
+ * Deletes people's rejections, whatever the reason for the failure, and clears their ids in other people's failed
+ * records.
+ */
 export async function sweepRejections(client: Client, place: Place): Promise<Swept> {
   const { organisationId } = place;
   const at = (place.position ?? {

@@ -16,8 +16,11 @@ const signedInAs = /^\/as\/([\w-]{1,64})(?=\/)/;
 
 const fromConsole = new WeakMap<IncomingMessage, string | undefined>();
 
-/** The console uses the API's operations below another path, and with a cookie, which the API itself ignores. */
-export function withoutConsole(api: ApiName, request: IncomingMessage, url: string): string {
+/**
+ * Removes the console's prefix from the URL of an API request, and remembers that the request came from the console. Only
+ * such requests are authenticated by the cookie.
+ */
+export function rewriteConsoleUrl(api: ApiName, request: IncomingMessage, url: string): string {
   if (!url.startsWith(`${apiPath}/`)) return url;
   const called = url.slice(apiPath.length);
   const [named = '', name] = signedInAs.exec(called) ?? [];

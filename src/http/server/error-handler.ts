@@ -89,7 +89,10 @@ function refuseOn(socket: Socket, refused: RequestError): void {
   socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** For errors without hooks. The connection closes, because the framing of the remaining bytes is unknown. */
+/**
+ * The headers of error responses that are sent outside the framework's hooks. The connection closes, because the
+ * framing of the remaining bytes is unknown.
+ */
 export function lastHeaders(requestId: string = randomUUIDv7()): Record<string, string> {
   return {
     'content-type': 'application/json; charset=utf-8',

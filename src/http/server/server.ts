@@ -11,7 +11,7 @@ import type { Config } from '../../config.ts';
 import { type ApiName, RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { serializeError } from '../../postgres/loggable-error.ts';
-import { withoutConsole } from '../console/from-console.ts';
+import { rewriteConsoleUrl } from '../console/from-console.ts';
 import type { Certificate } from './certificate.ts';
 import { handleClientError, handleError, lastHeaders } from './error-handler.ts';
 
@@ -37,7 +37,7 @@ export function createServer(
     routerOptions: { maxParamLength: limits.headersBytesMax },
     rewriteUrl(request: IncomingMessage): string {
       const url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/';
-      return config.console ? withoutConsole(api, request, url) : url;
+      return config.console ? rewriteConsoleUrl(api, request, url) : url;
     },
   };
   const http = {

@@ -200,8 +200,8 @@ export class LakePlace {
   }
 
   /**
-   * Of organisations that have no lake in this database. They are not deleted, because they may be all that is left of an
-   * organisation that was created after the backup from which this database was restored.
+   * Returns the folders of organisations that have no lake in this database. They are not deleted, because they may be
+   * all that is left of an organisation that was created after the backup from which this database was restored.
    */
   async #unknownFolders(): Promise<string[]> {
     const ids = (await this.#store.folders()).filter(isUuid);

@@ -100,7 +100,7 @@ export class DeltaTable {
     return [...this.#state.files.values()];
   }
 
-  /** Including removed files that the log still lists. */
+  /** The number of files in the table, and of removed files that the log still lists. */
   get filesKnown(): number {
     return this.#state.files.size + this.#state.removed.size;
   }

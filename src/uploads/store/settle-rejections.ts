@@ -110,7 +110,7 @@ interface Failure {
   readonly id: string | null;
   readonly index: number;
   readonly problems: Problems;
-  /** Among the failed records, or the row if a reference is missing. */
+  /** The position among the failed records or, if a reference is missing, the row. */
   readonly at: number;
   readonly isRow: boolean;
 }
@@ -150,7 +150,7 @@ async function keep(
   failures: readonly Failure[],
   changes: Map<string, number>,
 ): Promise<void> {
-  // The same for all rejections, so that their ids are ordered by index alone.
+  // All rejections get the same time, so that their ids are ordered by index alone.
   const nowMs = Date.now();
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));

@@ -32,7 +32,7 @@ export interface StoredRows {
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
   readonly checked: CheckedBatch;
-  /** By index, and null if the interaction failed. Undefined for records. */
+  /** The id of each interaction by its index, or null if it failed. Undefined for records. */
   readonly interactionIds?: readonly (string | null)[];
 }
 

@@ -39,7 +39,7 @@ export async function updateStored(
   return rowCount === count;
 }
 
-/** In id order, until the transaction ends. */
+/** Locks the rows in id order until the transaction ends. */
 export async function lockStored(
   { client, organisationId, type }: Target,
   { count, arrays }: EncodedRows,

@@ -99,7 +99,7 @@ export async function holderOf(
   };
 }
 
-/** Whatever the request's body was. */
+/** Returns whether any request holds the key, even one with another body. */
 export async function isKeyHeld(
   pool: Pool,
   organisationId: string,
