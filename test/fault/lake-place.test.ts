@@ -146,7 +146,9 @@ it('a copy of the database is refused, until it takes the place over on purpose'
   const taken = await runLake(copy, folder.url, '--take-over', id);
   expect(taken).toMatchObject({ exitCode: 0, stderr: '' });
   expect(taken.stdout).toContain('everything is copied again');
-  expect(taken.stdout).toMatch(new RegExp(`organisations that have no lake in this database: 1\\..*\\n${unknown}\\n$`));
+  expect(taken.stdout).toMatch(
+    new RegExp(`organisations that have no lake in this database: 1\\..*\\n${unknown}\\n$`),
+  );
   expect(await expectRefused(databaseUrl, folder.url)).toContain(`--take-over ${await idOf(copy)}`);
 });
 

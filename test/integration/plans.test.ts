@@ -363,6 +363,7 @@ const neverMet = [
     'await client.query<{ key: string }>(',
     'client.query<{ organisation_id: string; version: number }>(',
     'pool.query<{ name: string; port: number; is_active: boolean }>(',
+    'pool.query<{ node: string; state: string; now_ms: number }>(',
   ],
 ];
 

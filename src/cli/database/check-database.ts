@@ -60,7 +60,10 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
 
 /** Refuses settings with which a crash undoes what was confirmed. Warns about those that the operator has accepted. */
 async function refuseUnsafe(pool: Pool): Promise<string[]> {
-  const workers = (await readWorkers(pool)).map(({ node, ...state }) => ({ ...state, name: nameOfWorker(node) }));
+  const workers = (await readWorkers(pool)).map(({ node, ...state }) => ({
+    ...state,
+    name: nameOfWorker(node),
+  }));
   const servers = [{ ...(await readServerState(pool)), name: 'PostgreSQL' }, ...workers];
   for (const { name, refused } of servers)
     if (refused.length > 0) throw commandError(explainUnsafe(refused, name));

@@ -27,8 +27,8 @@ import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
 import { Readiness } from '../../postgres/health/readiness.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
 import { FileDescriptors, ServerState } from '../../postgres/health/server-state.ts';
-import { Workers } from '../../postgres/health/workers.ts';
 import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
+import { Workers } from '../../postgres/health/workers.ts';
 import { createPool, type OwnPool, type StatementEvents } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
@@ -73,12 +73,7 @@ export function createParts(
     { detours },
   );
   const server = new ServerState(keyPool);
-  const requirements = new Requirements([
-    server,
-    new Workers(keyPool),
-    suppressions.requirement(keyPool),
-    new FileDescriptors(),
-  ]);
+  const requirements = requirementsOf(keyPool, server, suppressions);
   const onFlush = (rows: number) => metrics?.flushed(rows);
   const writer = new InteractionWriter(writerPools, references, onFlush, traces);
   const checker = new UploadChecker();
@@ -138,6 +133,10 @@ export function createParts(
       await Promise.all([writerPool.end(), keyPool.end()]);
     },
   };
+}
+
+function requirementsOf(pool: OwnPool, server: ServerState, suppressions: Suppressions): Requirements {
+  return new Requirements([server, new Workers(pool), suppressions.requirement(pool), new FileDescriptors()]);
 }
 
 function createKeyPool(config: Config, metrics: Metrics | undefined): OwnPool {

@@ -81,7 +81,7 @@ export function savePass(
   after: string | null,
 ): Promise<void> {
   return inTransaction(pool, async (client) => {
-    // A cluster refuses `now()` in a statement with `case`.
+    // A cluster refuses `now()` within `case`.
     const doneAt = after === null ? await databaseTime(client) : null;
     const { rowCount } = await client.query(
       `update erasures set lake_after = $3::text, lake_state = case when $3::text is null then 'done' else 'running' end,
