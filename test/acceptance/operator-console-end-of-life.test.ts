@@ -13,7 +13,6 @@ import { queryDatabase } from '../support/query-database.ts';
 
 /** Tests deleting organisations, retention and quotas in the operator console. */
 
-/** Maintenance measures every 30 seconds, and the page refreshes every 15 seconds. */
 const keptDays = 14;
 const path = '/admin/v1/organisations';
 const quotas = { records_stored_max: 10, bytes_stored_max: 20_000_000_000 };

@@ -16,7 +16,6 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A quota should take effect within a minute, but the machine may be slow. */
 const path = '/admin/v1/organisations';
 const tags = (count: number) => many(count, () => newTag());
 const dryRun = (api: Api) => api.post('/v1/data/tags?dry_run=true', { records: tags(1) });

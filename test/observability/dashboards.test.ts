@@ -95,8 +95,6 @@ it('no panel has a series for each organisation or key', () => {
   for (const { expr } of expressions) expect(expr).not.toMatch(/organisation|key_id|tenant/);
 });
 
-/** The timeout is long because three processes, PostgreSQL and Prometheus start while other tests run. */
-const startMs = 400_000;
 const secondsShown = 6;
 
 describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus and its exporters)", () => {
@@ -127,7 +125,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
     const targets = ports.map((port) => `127.0.0.1:${port}`);
     prometheus = await startPrometheus({ intake: targets, postgres: [exporter.target] }, shortenedRules());
     loads.push(...(await startLoads(servers[0] as BuiltServer, servers[1] as BuiltServer)));
-  }, startMs);
+  });
   afterAll(async () => {
     postgres?.thaw();
     await Promise.all(loads.map((load) => load.stop()));

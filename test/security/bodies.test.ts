@@ -36,8 +36,6 @@ const parsedMegabytesMax = 12 * bodyMegabytes;
 /** A neighbour may be slower on a busy machine. Beyond this limit, the service counts as unavailable to the neighbour. */
 const neighbourMsMax = 4_000;
 
-// The timeout is long because some bodies are sent up to nine times.
-
 let server: BuiltServer;
 let key: string;
 let othersKey: string;
