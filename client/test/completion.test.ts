@@ -42,25 +42,22 @@ const lines: [string[], string[]][] = [
   [['intake', 'rejections', 're'], ['replay']],
 ];
 
-it.each(['bash', 'zsh', 'fish'])(
-  '%s completes commands, options, types and files',
-  async (shell) => {
-    const installed = await run(shell, ['--version']).catch(() => undefined);
-    if (installed === undefined) return console.info(`${shell} is not installed: not tried`);
-    const { stdout } = await runIntake({ cwd, env: {} }, 'completion', shell);
-    writeFileSync(join(cwd, 'script'), stdout);
-    for (const [line, wanted] of lines) {
-      // Except in fish, the first argument after the program sets the shell's own name ($0).
-      const args = shell === 'fish' ? line : [shell, ...line];
-      const offered = await run(shell, ['-c', programs[shell] ?? '', ...args], { cwd });
-      const words = offered.stdout
-        .trim()
-        .split('\n')
-        .map((each) => each.split('\t')[0]);
-      expect(words, line.join(' ')).toEqual(wanted);
-    }
-  },
-);
+it.each(['bash', 'zsh', 'fish'])('%s completes commands, options, types and files', async (shell) => {
+  const installed = await run(shell, ['--version']).catch(() => undefined);
+  if (installed === undefined) return console.info(`${shell} is not installed: not tried`);
+  const { stdout } = await runIntake({ cwd, env: {} }, 'completion', shell);
+  writeFileSync(join(cwd, 'script'), stdout);
+  for (const [line, wanted] of lines) {
+    // Except in fish, the first argument after the program sets the shell's own name ($0).
+    const args = shell === 'fish' ? line : [shell, ...line];
+    const offered = await run(shell, ['-c', programs[shell] ?? '', ...args], { cwd });
+    const words = offered.stdout
+      .trim()
+      .split('\n')
+      .map((each) => each.split('\t')[0]);
+    expect(words, line.join(' ')).toEqual(wanted);
+  }
+});
 
 it('lists the supported shells', async () => {
   expect((await runIntake({ cwd, env: {} }, 'completion', 'tcsh')).stderr).toBe(

@@ -207,17 +207,14 @@ it.each([
     'latitude',
     fc.double({ min: -90, max: 90, noNaN: true }).map((value) => (value === 0 ? 0 : value)),
   ],
-] as const)(
-  '4a: every number is read from %s.%s as it was sent',
-  async (type, field, arbitrary) => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(arbitrary, many), async (values) => {
-        expect(await readBack(type, field, values)).toEqual(values);
-      }),
-      { numRuns: propertyRuns(20) },
-    );
-  },
-);
+] as const)('4a: every number is read from %s.%s as it was sent', async (type, field, arbitrary) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(arbitrary, many), async (values) => {
+      expect(await readBack(type, field, values)).toEqual(values);
+    }),
+    { numRuns: propertyRuns(20) },
+  );
+});
 
 it('4a: every text is read as it was sent', async () => {
   const texts = fc
