@@ -108,7 +108,10 @@ it.each([9, -9])('erasures and access requests have times of the database (%i da
       `select abs(extract(epoch from clock_timestamp() - ${time})) < 600 as is_right ${from}`,
     );
     expect(rows, time).not.toEqual([]);
-    expect(rows.every(({ is_right }) => is_right), time).toBe(true);
+    expect(
+      rows.every(({ is_right }) => is_right),
+      time,
+    ).toBe(true);
   };
   const { access_request_id } = await begin('/v1/access-requests', { customer_ids: [customer_id] });
   setClock(days);
