@@ -54,7 +54,8 @@ export async function buildImage(
   const { stdout } = await run('npm', ['config', 'get', 'cache'], { cwd });
   const cache = stdout.trim();
   mkdirSync(cache, { recursive: true });
-  const how = ['--layers', '--isolation', 'chroot', '--network', 'host', '--pull-never'];
+  // Without layers, buildah stores only the last stage. Storing each step costs more than a repeated build could save.
+  const how = ['--layers=false', '--isolation', 'chroot', '--network', 'host', '--pull-never'];
   // The OCI format does not support health checks.
   const format = ['--format', 'docker', '--volume', `${cache}:/root/.npm`];
   const given = Object.entries(args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
@@ -63,8 +64,6 @@ export async function buildImage(
     maxBuffer: 1e8,
   });
   rmSync(dirname(copy), { recursive: true });
-  // Remove unused layers from earlier builds.
-  await podman('image', 'prune', '--force', '--filter', 'until=168h');
 }
 
 /** The packages that distroless images contain. */
