@@ -66,7 +66,7 @@ console.log(
  * Test files wait more than they compute, so more of them than cores run at the same time. On a slow machine, they compute for
  * a larger share of their time, and requests of too many at once would wait longer than the service allows.
  */
-const workers = (count: number) => ({ TEST_WORKERS: String(Math.max(2, Math.round(count / timesSlower))) });
+const workers = (count: number) => ({ TEST_WORKERS: String(Math.round(count / Math.sqrt(timesSlower))) });
 
 /** The rows run one after another, and the lanes in a row run in parallel. */
 const quick: readonly Lane[][] = [
