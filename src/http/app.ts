@@ -2,7 +2,8 @@
 
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import compress from '@fastify/compress';
+import { constants } from 'node:zlib';
+import compress, { type FastifyCompressOptions } from '@fastify/compress';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ActivityCounts } from '../activity/activity-counts.ts';
 import type { BytesInFlight, Holding } from '../admission/bytes-in-flight.ts';
@@ -89,8 +90,7 @@ async function build<P extends BuildParts>(
     throw new Error('the gate lets no unknown address pass');
   });
   addBodyReader(app, api.parts);
-  // The plugin's table of compressible types lacks NDJSON.
-  await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
+  await app.register(compress, compression);
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.name);
   if (config.console) addConsole(app, api.name);
@@ -102,6 +102,17 @@ async function build<P extends BuildParts>(
   refuseOtherMethods(app, urls, api.operations.filter(({ isForBrowsers }) => isForBrowsers).map(routeOf));
   return app;
 }
+
+/**
+ * A page of rejections takes 2 milliseconds to compress with Brotli's quality 1, and 8 with the plugin's 4, which makes it
+ * no smaller. With gzip it takes 4 at level 1, and 8 at the default level, which makes it a tenth smaller.
+ */
+const compression: FastifyCompressOptions = {
+  // The plugin's table of compressible types lacks NDJSON.
+  customTypes: /^application\/x-ndjson\b/,
+  brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } },
+  zlibOptions: { level: constants.Z_BEST_SPEED },
+};
 
 interface BuildParts {
   readonly config: Config;

@@ -67,22 +67,31 @@ export async function rejectionPage(
     limits.rejectionPageBytesMax,
   );
   const hidden = await openIdsIn(pool, organisationId, rejections, idsInFailed);
+  const errorsOfKinds = new Map<string, string>();
   const written = await mapInTurns(rejections, (stored) => {
     const shown = hidden.size === 0 ? stored : withoutErased(stored, hidden);
-    return rejectionAsJson(shown ?? { ...stored, record_id: null, record: null });
+    const errors = errorsOfKinds.get(stored.kind_id) ?? errorsAsJson(stored);
+    errorsOfKinds.set(stored.kind_id, errors);
+    return rejectionAsJson(shown ?? { ...stored, record_id: null, record: null }, errors);
   });
   const next = more ? (rejections.at(-1)?.rejection_id ?? null) : null;
   return `{"rejections":[${written.join(',')}],"next_cursor":${JSON.stringify(next)}}`;
 }
 
-export function rejectionAsJson(rejection: StoredRejection): string {
-  const head = JSON.stringify(headOf(rejection));
-  return `${head.slice(0, -1)},"record":${rejection.record ?? 'null'}}`;
+/** Only the errors and the record can contain characters that JSON escapes. */
+export function rejectionAsJson(
+  { rejection_id, type, request_id, index, record_id, record, ...reasons }: StoredRejection,
+  errors = errorsAsJson(reasons),
+): string {
+  const id = record_id === null ? null : `"${record_id}"`;
+  return (
+    `{"rejection_id":"${rejection_id}","type":"${type}","request_id":"${request_id}","index":${index},"id":${id},` +
+    `"rejected":"${timeOfUuidV7(rejection_id)}","errors":${errors},"record":${record}}`
+  );
 }
 
-function headOf({ rejection_id, type, request_id, index, record_id, ...reasons }: StoredRejection) {
-  const rejected = timeOfUuidV7(rejection_id);
-  return { rejection_id, type, request_id, index, id: record_id, rejected, errors: errorsOf(reasons) };
+function errorsAsJson(reasons: Reasons): string {
+  return JSON.stringify(errorsOf(reasons));
 }
 
 function errorsOf({ fields, codes, messages }: Reasons) {
