@@ -121,6 +121,11 @@ export const limits = {
   rejectionsPerPageMax: 1_000,
   rejectionsPerPageDefault: 100,
   rejectionPageBytesMax: 4 * 1024 * 1024,
+  /**
+   * After a page, the organisation's next long read waits for as long as the page took, up to this time. Otherwise, readers
+   * that never pause would keep the event loop busy, however little a page costs.
+   */
+  rejectionsRestMsMax: 100,
   rejectionGroupsMax: 1_000,
   /** If a type has at most this many rejections, an upload reads all their ids and settles its own immediately. */
   fewRejectionsMax: 100,

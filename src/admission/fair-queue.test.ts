@@ -82,6 +82,24 @@ it('a task is refused at once if the queue is full', async () => {
   await Promise.all([first, second]);
 });
 
+it('an organisation rests for as long as its task took, and the others do not wait for it', async () => {
+  const turns = new FairQueue({ atOnce: 1, waitingMax: 100 });
+  const task = (organisationId: string, ms: number) =>
+    turns.take(
+      organisationId,
+      async () => {
+        const beganMs = performance.now();
+        await sleep(ms);
+        return { beganMs, endedMs: performance.now() };
+      },
+      50,
+    );
+  const [first, second, other] = await Promise.all([task('a', 100), task('a', 1), task('b', 1)]);
+  expect(other.beganMs).toBeLessThan(second.beganMs);
+  // The timers of Node may be a millisecond early.
+  expect(second.beganMs - first.endedMs).toBeGreaterThan(48);
+});
+
 it('a task that fails passes its turn to the next', async () => {
   const turns = new FairQueue({ atOnce: 1, waitingMax: 1 });
   await expect(turns.take('a', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');

@@ -36,24 +36,26 @@ export class FairQueue {
     return this.#waitingCount;
   }
 
-  async take<T>(organisationId: string, work: () => Promise<T>): Promise<T> {
+  /** The organisation's next task waits for as long as this one took, up to `restMsMax`. Other organisations' do not. */
+  async take<T>(organisationId: string, work: () => Promise<T>, restMsMax = 0): Promise<T> {
     const end = await this.begin(organisationId);
+    const beganMs = performance.now();
     try {
       return await work();
     } finally {
-      end();
+      end(Math.min(performance.now() - beganMs, restMsMax));
     }
   }
 
   /** Resolves to a function that ends the task. At most `max` of the organisation's tasks run at the same time. */
-  async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
+  async begin(organisationId: string, max = this.#perOrganisationMax): Promise<(restMs?: number) => void> {
     if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
     else await this.#wait(organisationId, max);
     let hasEnded = false;
-    return () => {
+    return (restMs = 0) => {
       if (hasEnded) return;
       hasEnded = true;
-      this.#end(organisationId);
+      this.#end(organisationId, restMs);
     };
   }
 
@@ -99,11 +101,21 @@ export class FairQueue {
     this.#workingFor.set(organisationId, (this.#workingFor.get(organisationId) ?? 0) + 1);
   }
 
-  #end(organisationId: string): void {
+  #end(organisationId: string, restMs: number): void {
     this.#working--;
+    if (restMs === 0) return this.#rested(organisationId);
+    setTimeout(() => this.#rested(organisationId), restMs);
+    this.#startNext();
+  }
+
+  #rested(organisationId: string): void {
     const working = (this.#workingFor.get(organisationId) ?? 0) - 1;
     if (working > 0) this.#workingFor.set(organisationId, working);
     else this.#workingFor.delete(organisationId);
+    this.#startNext();
+  }
+
+  #startNext(): void {
     for (const [next, waiting] of this.#waiting) {
       const [first] = waiting;
       if (!first || !this.#isFreeFor(next, first.max)) continue;

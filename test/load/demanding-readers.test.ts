@@ -13,9 +13,10 @@ import { startSteadyClient } from '../support/steady-client.ts';
 
 /**
  * Organisations that read a lot, or open streams and read nothing, do not stop another organisation's uploads. The goal is
- * at most twice the time. On a busy machine it was three to five times, and 75 times before readers of rejections took turns.
+ * at most twice the time. On a shared machine, uploads take 1.7 to 1.9 times as long beside readers of rejections, which is
+ * asserted with a margin. Beside unread streams, they take 1 to 6 times as long until the streams have filled the sockets'
+ * buffers, 4 MB each on the loopback interface. Full ones cost nothing.
  */
-const timesMax = 8;
 
 const rounds = 5;
 const roundsMax = 25;
@@ -57,9 +58,9 @@ async function uploads(): Promise<{ p50Ms: number; p99Ms: number }> {
 }
 
 it.each([
-  ['ten readers of rejection lists', 'lists', 10, 1],
-  ['sixty unread streams of changes', 'streams', 60, 3],
-])('%s do not stop the uploads of others', async (_what, kind, count, keys) => {
+  ['ten readers of rejection lists', 'lists', 10, 1, 4],
+  ['sixty unread streams of changes', 'streams', 60, 3, 8],
+])('%s do not stop the uploads of others', async (_what, kind, count, keys, timesMax) => {
   const program = new URL('../support/demanding-readers.ts', import.meta.url);
   const child = fork(program, [server.url, kind, String(count), ...readers.slice(0, keys)]);
   children.push(child);
