@@ -37,7 +37,10 @@ const list: Operation = {
   async handle(call, parts) {
     const [pool, organisationId] = ownOf(call, parts);
     const read = () => rejectionPage(pool, organisationId, call.query);
-    return { status: 200, body: await parts.longReads.take(organisationId, read, limits.rejectionsRestMsMax) };
+    return {
+      status: 200,
+      body: await parts.longReads.take(organisationId, read, limits.rejectionsRestMsMax),
+    };
   },
 };
 
