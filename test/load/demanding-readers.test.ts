@@ -13,8 +13,8 @@ import { startSteadyClient } from '../support/steady-client.ts';
 
 /**
  * Organisations that read a lot, or open streams and read nothing, do not stop another organisation's uploads. The goal is
- * at most twice the time. On a shared machine, uploads take 1.7 to 1.9 times as long beside readers of rejections, which is
- * asserted with a margin. Beside unread streams, they take 1 to 6 times as long until the streams have filled the sockets'
+ * at most twice the time. On a shared machine, uploads take 1.7 to 1.9 times as long with readers of rejections, which is
+ * asserted with a margin. With unread streams, they take 1 to 6 times as long until the streams have filled the sockets'
  * buffers, 4 MB each on the loopback interface. Full ones cost nothing.
  */
 
