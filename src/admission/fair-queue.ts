@@ -103,8 +103,8 @@ export class FairQueue {
 
   #end(organisationId: string, restMs: number): void {
     this.#working--;
-    if (restMs === 0) return this.#rested(organisationId);
-    setTimeout(() => this.#rested(organisationId), restMs);
+    if (restMs === 0) this.#rested(organisationId);
+    else setTimeout(() => this.#rested(organisationId), restMs);
     this.#startNext();
   }
 

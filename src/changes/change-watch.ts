@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue } from '../admission/fair-queue.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { SharedPool } from '../postgres/shared-pool.ts';
+import type { SharedPool } from '../postgres/cluster/node-pools.ts';
 import { statesOf } from './change-log.ts';
 import { ReaderGroups } from './reader-group.ts';
 

@@ -19,20 +19,16 @@ import type { AdminParts } from './admin/parts.ts';
 import { operatorSessionOperations } from './console/operator-session.ts';
 import { addConsole, consolePaths } from './console/pages.ts';
 import { consoleOperations } from './console/session.ts';
-import { type Admission, admit, admitOperator } from './gate.ts';
+import { type Admission, admit, admitOperator, preflightHeaders } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
-import { preflightHeaders } from './operation/browser-keys.ts';
 import { repeatedKey } from './operation/idempotency-key.ts';
 import type { Answer, Call, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
 import { addReference, referencePaths } from './reference.ts';
-import { beginLine, lineEnder } from './server/access-log.ts';
 import type { Certificate } from './server/certificate.ts';
-import { Connections } from './server/connections.ts';
 import { handleError, refuseConnect } from './server/error-handler.ts';
-import { discardRest, type Payload, readBody } from './server/read-body.ts';
-import { createServer } from './server/server.ts';
-import { isStreamed, streamOf } from './server/streamed-body.ts';
+import { discardRest, isStreamed, type Payload, readBody, streamOf } from './server/read-body.ts';
+import { beginLine, Connections, createServer, lineEnder } from './server/server.ts';
 
 // See errors.ts for why this is not an import.
 const { METHODS } = process.getBuiltinModule('node:http');

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { type Quota, quotaRefusal } from '../admission/quota.ts';
 import type { Config } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { type ApiName, invalidRequest, RequestError } from '../errors.ts';
 import {
   authenticate,
   authenticateSession,
@@ -11,15 +12,16 @@ import {
   unauthorized,
 } from '../keys/authenticate.ts';
 import { lacksPermission, permits } from '../keys/permissions.ts';
+import { limits } from '../limits.ts';
 import { type ActiveToken, authenticateOperator, findToken } from '../operator/admin-tokens.ts';
 import type { Pool } from '../postgres/pool.ts';
+import type { RecordError } from '../receipts/batch-answer.ts';
 import { resourceTypes } from '../registry/resources.ts';
+import type { Warning } from '../registry/warnings.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { isFromConsole, refuseOtherPage, refuseOtherSession } from './console/from-console.ts';
 import { consoleCookie, operatorCookie } from './console/session-cookie.ts';
-import { corsHeaders, isPreflight, refuseVisitor } from './operation/browser-keys.ts';
-import type { Operation, Parts } from './operation/operation.ts';
-import { type Query, readQuery } from './operation/query.ts';
+import type { Answer, Call, Operation, Parts } from './operation/operation.ts';
+import { type Query, readQuery } from './operation/operation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -244,4 +246,123 @@ function refuseUnknownType({ url }: FastifyRequest): void {
   if (type === undefined || resourceTypes.some((known) => known === type)) return;
   const message = `There is no such record type; the types are ${resourceTypes.join(', ')}.`;
   throw new RequestError('unknown_type', { message });
+}
+
+const apiPath = '/console/api';
+
+const operationPaths: Readonly<Record<ApiName, RegExp>> = {
+  public: /^\/(v1|user-interactions)([/?]|$)/,
+  admin: /^\/admin\/v1([/?]|$)/,
+};
+
+/** Each request of a page names the key or token that was signed in when the page was opened. */
+const signedInAs = /^\/as\/([\w-]{1,64})(?=\/)/;
+
+const fromConsole = new WeakMap<IncomingMessage, string | undefined>();
+
+/**
+ * Removes the console's prefix from the URL of an API request, and remembers that the request came from the console. Only
+ * such requests are authenticated by the cookie.
+ */
+export function rewriteConsoleUrl(api: ApiName, request: IncomingMessage, url: string): string {
+  if (!url.startsWith(`${apiPath}/`)) return url;
+  const called = url.slice(apiPath.length);
+  const [named = '', name] = signedInAs.exec(called) ?? [];
+  const operation = called.slice(named.length);
+  if (!operationPaths[api].test(operation)) return url;
+  fromConsole.set(request, name);
+  return operation;
+}
+
+export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
+  return fromConsole.has(raw);
+}
+
+/** Browsers do not send the cookie with cross-site requests, so this matters only for other hosts of the same site. */
+export function refuseOtherPage({ method, headers, host, protocol }: FastifyRequest): void {
+  if (method === 'GET' || method === 'HEAD') return;
+  const own = URL.parse(`${protocol}://${host}`);
+  if (own === null || headers.origin !== own.origin) throw new RequestError('other_page');
+}
+
+/** The page would otherwise change one organisation while it shows another. */
+export function refuseOtherSession({ raw }: Pick<FastifyRequest, 'raw'>, signedIn: string): void {
+  const named = fromConsole.get(raw);
+  if (named !== undefined && named !== signedIn) throw new RequestError('other_session');
+}
+
+/**
+ * Browser keys are embedded in web pages and are therefore public. They can only record interactions, and only from pages
+ * of their allowed origins. Responses to requests with browser keys do not reveal which records are stored or who was erased.
+ */
+
+/** A preflight carries no key, so every origin gets the same response. The actual request decides what a page may read. */
+export const preflightHeaders = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers': 'authorization, content-type, content-encoding, idempotency-key',
+  'access-control-max-age': String(limits.preflightSeconds),
+};
+
+export function isPreflight({ method, headers, routeOptions }: FastifyRequest): boolean {
+  return (
+    method === 'OPTIONS' &&
+    routeOptions.config.isForBrowsers === true &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
+export function corsHeaders(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers':
+      'Retry-After, X-Request-Id, RateLimit, RateLimit-Policy, Idempotency-Key',
+  };
+}
+
+/** Called before the request counts against the organisation's limits. */
+export function refuseVisitor(
+  { headers, routeOptions }: FastifyRequest,
+  { browserOrigins }: Principal,
+): void {
+  const { operation } = routeOptions.config;
+  if (operation?.permission && !operation.isForBrowsers) {
+    const { permission } = operation;
+    const message = 'A browser key only records interactions; use another key, and keep it out of web pages.';
+    throw new RequestError('missing_permission', { permission, message });
+  }
+  if (!browserOrigins?.includes(headers.origin ?? '')) throw new RequestError('origin_not_allowed');
+}
+
+export interface Accepted {
+  readonly received: number;
+  /** Errors that were found by checking only the records themselves, without stored data. */
+  readonly errors: readonly RecordError[];
+  readonly warnings: readonly Warning[];
+}
+
+/** Reveals nothing about references: an interaction that is stored and one that is kept as a rejection get the same. */
+export function acceptedAnswer({ received, errors, warnings }: Accepted): Answer {
+  const accepted = received - new Set(errors.map(({ index }) => index)).size;
+  return { status: accepted > 0 ? 202 : 400, body: { received, accepted, errors, warnings } };
+}
+
+/** Rounds the time up to a multiple of an interval, so that it does not reveal whether a reference is missing. */
+export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
+  const beganMs = performance.now();
+  try {
+    return await work();
+  } finally {
+    const stepMs = limits.browserAnswerStepMs;
+    const elapsedMs = performance.now() - beganMs;
+    await sleep(Math.ceil(elapsedMs / stepMs) * stepMs - elapsedMs);
+  }
+}
+
+/** A dry run would reveal which references exist. */
+export function refuseDryRun({ query }: Call): void {
+  if (query.dry_run !== true) return;
+  const message = 'cannot be used with a browser key; use another key';
+  throw invalidRequest({ field: 'dry_run', code: 'not_combinable', message });
 }

@@ -4,11 +4,11 @@ import { insertsInParts, type Statement, type Write } from '../postgres/pipeline
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import { isVisible, sentRows, shownValue } from '../records/tables.ts';
+import type { Row } from '../registry/fields.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction } from '../registry/interaction.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
 import { sentColumnTypes } from '../registry/upload-types.ts';
-import type { Row } from '../registry/validate.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];

@@ -1,7 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/cluster/node-pools.ts';
-import { StallWatch } from '../postgres/health/stall-watch.ts';
+import { StallWatch } from '../postgres/health/server-state.ts';
 import { isLockNotAcquired, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import type { Traces } from '../traces/traces.ts';

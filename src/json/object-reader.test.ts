@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { limits } from '../limits.ts';
 import { JsonFault } from './json-bytes.ts';
-import { nested, ObjectReader } from './object-reader.ts';
-import { endOfBody } from './parse-body.ts';
+import { endOfBody, nested, ObjectReader } from './object-reader.ts';
 
 const names = ['id', 'name', 'é', 'a"b'];
 const reader = new ObjectReader(names);

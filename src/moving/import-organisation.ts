@@ -3,7 +3,7 @@ import { KnownReferences } from '../interactions/known-ids.ts';
 import { limits } from '../limits.ts';
 import { makeAllPartitions } from '../maintenance/chores.ts';
 import type { Operator } from '../operator/audit-log.ts';
-import { freeMemory } from '../postgres/binary/free-memory.ts';
+import { freeMemory } from '../postgres/binary/encoded-rows.ts';
 import { isDuplicate, type Pool } from '../postgres/pool.ts';
 import type { BatchAnswer } from '../receipts/batch-answer.ts';
 import { findReceipt } from '../receipts/receipts.ts';

@@ -1,6 +1,6 @@
 // receipts/: the outcome of each upload and replay.
 
-import type { counted } from '../bookkeeping/receipt-entry.ts';
+import type { counted } from '../bookkeeping/store.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 

@@ -1,4 +1,4 @@
-import { counted } from '../bookkeeping/receipt-entry.ts';
+import { counted } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';

@@ -1,4 +1,4 @@
-import { counted } from '../bookkeeping/receipt-entry.ts';
+import { counted } from '../bookkeeping/store.ts';
 import type { TimePartitions } from '../jobs/time-partitions.ts';
 import type { TimedTable } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';

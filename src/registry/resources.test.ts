@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
-import { isProblem } from './fields.ts';
+import { isProblem, makeCheck } from './fields.ts';
 import { interaction, interactionExample } from './interaction.ts';
 import { idFieldOf, type Resource, referencesOf, resources, resourceTypes } from './resources.ts';
 import { sentFields, uploadTypes } from './upload-types.ts';
-import { makeCheck } from './validate.ts';
 
 function problemsOf(fields: Resource['fields'], record: object) {
   const sent: Readonly<Record<string, unknown>> = { ...record };

@@ -28,8 +28,7 @@ import { batchAnswer, type WrittenBatch } from './answer/answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
-import { enterBatch, waitForTurn } from './store/batch-locks.ts';
-import { additionOf, storeChecked, storedOf } from './store/commit-batch.ts';
+import { additionOf, enterBatch, storeChecked, storedOf, waitForTurn } from './store/commit-batch.ts';
 import { isOfErased } from './store/leave-out-erased.ts';
 import { outcomesOf } from './store/store-batch.ts';
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { recordInteraction } from '../../src/http/routes/interactions.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
 import { KnownReferences } from '../../src/interactions/known-ids.ts';
-import { recordInteraction } from '../../src/interactions/record-interaction.ts';
+import type { OwningNodes } from '../../src/postgres/cluster/node-pools.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
-import type { OwningNodes } from '../../src/postgres/cluster/owning-nodes.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many } from '../support/new-records.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { recordInteraction } from '../../src/http/routes/interactions.ts';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
 import { KnownReferences } from '../../src/interactions/known-ids.ts';
-import { recordInteraction } from '../../src/interactions/record-interaction.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';

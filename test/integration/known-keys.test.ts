@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { FailedKeys } from '../../src/admission/failed-keys.ts';
 import { changedApiKeys } from '../../src/keys/api-keys.ts';
-import { authenticate, type Principal } from '../../src/keys/authenticate.ts';
+import { authenticate, KnownKeys, type Principal } from '../../src/keys/authenticate.ts';
 import { keyIdOf, makeKey } from '../../src/keys/key-format.ts';
-import { KnownKeys } from '../../src/keys/known-keys.ts';
 import { changeOrganisation, issueKey, revokeKey, rotateKey } from '../../src/operator/audited-actions.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';

@@ -9,8 +9,7 @@ import { InteractionWriter } from '../../src/interactions/interaction-writer.ts'
 import { KnownReferences } from '../../src/interactions/known-ids.ts';
 import { limits } from '../../src/limits.ts';
 import { Detours } from '../../src/postgres/cluster/node-detours.ts';
-import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
-import { OwningNodes, uuidHash } from '../../src/postgres/cluster/owning-nodes.ts';
+import { NodePools, OwningNodes, uuidHash } from '../../src/postgres/cluster/node-pools.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { interaction } from '../../src/registry/interaction.ts';
 import { type Instant, instantOf } from '../../src/registry/times.ts';

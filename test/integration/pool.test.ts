@@ -2,7 +2,7 @@
 
 import { afterAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
+import { NodePools, SharedPool } from '../../src/postgres/cluster/node-pools.ts';
 import {
   type Client,
   createPool,
@@ -11,7 +11,6 @@ import {
   type OwnPool,
   type Pool,
 } from '../../src/postgres/pool.ts';
-import { SharedPool } from '../../src/postgres/shared-pool.ts';
 import { inOneTransaction } from '../../src/postgres/transactions.ts';
 import { createTestDatabase } from '../support/database.ts';
 

@@ -2,9 +2,8 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { FailedKeys } from '../../src/admission/failed-keys.ts';
-import { authenticate } from '../../src/keys/authenticate.ts';
+import { authenticate, KnownKeys } from '../../src/keys/authenticate.ts';
 import { makeKey } from '../../src/keys/key-format.ts';
-import { KnownKeys } from '../../src/keys/known-keys.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { slowness } from '../support/slowness.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { makeCheck } from '../../../src/registry/fields.ts';
 import { interaction, interactionExample } from '../../../src/registry/interaction.ts';
 import { resources } from '../../../src/registry/resources.ts';
-import { makeCheck } from '../../../src/registry/validate.ts';
 import { type UploadType, uploadTypes } from '../../src/generated/resources.ts';
 import { checkerOf } from '../../src/parsing/values/check-record.ts';
 

@@ -12,8 +12,8 @@ import type { StallingPart } from '../../http/routes/health.ts';
 import type { Certificate } from '../../http/server/certificate.ts';
 import { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import { KnownReferences } from '../../interactions/known-ids.ts';
+import { KnownKeys } from '../../keys/authenticate.ts';
 import { ConsoleSessions } from '../../keys/console-sessions.ts';
-import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
 import { LakeReader } from '../../lake/lake-reader.ts';
 import { LakePlace } from '../../lake/store/lake-place.ts';
@@ -22,15 +22,17 @@ import { limits } from '../../limits.ts';
 import type { Maintenance } from '../../maintenance/maintenance.ts';
 import type { Metrics, Sources } from '../../metrics/metrics.ts';
 import { Detours } from '../../postgres/cluster/node-detours.ts';
-import { NodePools } from '../../postgres/cluster/node-pools.ts';
-import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
+import { NodePools, OwningNodes, SharedPool } from '../../postgres/cluster/node-pools.ts';
 import { Readiness } from '../../postgres/health/readiness.ts';
 import { Requirements } from '../../postgres/health/requirements.ts';
-import { FileDescriptors, ServerState } from '../../postgres/health/server-state.ts';
-import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
+import {
+  FileDescriptors,
+  ServerState,
+  type Stalling,
+  StallWatch,
+} from '../../postgres/health/server-state.ts';
 import { Workers } from '../../postgres/health/workers.ts';
 import { createPool, type OwnPool, type StatementEvents } from '../../postgres/pool.ts';
-import { SharedPool } from '../../postgres/shared-pool.ts';
 import { Suppressions } from '../../suppression/suppressions.ts';
 import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';

@@ -1,10 +1,10 @@
 import type { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import type { Config } from '../../config.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
+import type { SharedPool } from '../../postgres/cluster/node-pools.ts';
 import type { Readiness } from '../../postgres/health/readiness.ts';
 import type { ServerState } from '../../postgres/health/server-state.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import type { SharedPool } from '../../postgres/shared-pool.ts';
 
 export interface AdminParts {
   readonly config: Config;

@@ -1,3 +1,5 @@
+// http/console/: serves the console's pages and its sign-in.
+
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import {

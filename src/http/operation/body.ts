@@ -1,5 +1,5 @@
 import { type Detail, invalidRequest, RequestError } from '../../errors.ts';
-import { parseBody } from '../../json/parse-body.ts';
+import { parseBody } from '../../json/object-reader.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from './operation.ts';
 

@@ -12,12 +12,12 @@ import {
 import type { UploadType } from '../../registry/upload-types.ts';
 import { overallStatus, sumCounts, type WrittenBatch } from '../../uploads/answer/answer.ts';
 import { dryRun } from '../../uploads/dry-run.ts';
-import { ingestRequest } from '../../uploads/ingest-request.ts';
 import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
+import { ingestRequest } from '../../uploads/store/commit-batch.ts';
 import { isKeyHeld } from '../../uploads/store/upload-idempotency-keys.ts';
+import { acceptedAnswer, inSteps, refuseDryRun } from '../gate.ts';
 import { isJsonLines } from '../operation/accept.ts';
-import { acceptedAnswer, inSteps, refuseDryRun } from '../operation/browser-keys.ts';
 import { keyReused } from '../operation/described-answers.ts';
 import {
   idempotencyKeyHeader,

@@ -7,7 +7,7 @@ import { isDiskFull } from '../pool.ts';
 import { migrationNames } from '../schema/migration-checksums.ts';
 import { migrationsFolder, type SchemaState, schemaState } from '../schema/schema-state.ts';
 import type { Requirements } from './requirements.ts';
-import { type Stalling, StallWatch } from './stall-watch.ts';
+import { type Stalling, StallWatch } from './server-state.ts';
 
 /**
  * Checks whether a lock blocks writes. Ignores partitions of past days, because maintenance locks a day of interactions

@@ -1,5 +1,5 @@
+import type { FieldProblem } from '../../registry/fields.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
-import type { FieldProblem } from '../../registry/validate.ts';
 
 export type Outcome =
   | { readonly kind: 'created' | 'updated' | 'unchanged' | 'stale' }

@@ -5,7 +5,7 @@ import { ObjectReader } from '../../json/object-reader.ts';
 import { limits } from '../../limits.ts';
 import { ArrayWriter } from '../../postgres/binary/array-writer.ts';
 import { type EncodedRows, uuidAt } from '../../postgres/binary/encoded-rows.ts';
-import { UuidSet } from '../../postgres/binary/uuid-set.ts';
+import { type FieldProblem, makeCheck, sentId, unreadableRecord } from '../../registry/fields.ts';
 import { eventTime } from '../../registry/interaction.ts';
 import { perType } from '../../registry/resources.ts';
 import { type Instant, instantOf, readDateTime } from '../../registry/times.ts';
@@ -15,8 +15,8 @@ import {
   sentReferencesOf,
   type UploadType,
 } from '../../registry/upload-types.ts';
-import { type FieldProblem, makeCheck, sentId, unreadableRecord } from '../../registry/validate.ts';
 import { type Warning, WarningCounter } from '../../registry/warnings.ts';
+import { UuidSet } from '../../rejections/unsettled-batches.ts';
 import { PlainReader } from './plain-reader.ts';
 
 export interface FailedRecord {

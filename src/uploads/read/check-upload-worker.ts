@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os';
 import { Piscina } from 'piscina';
 import type { Detail } from '../../errors.ts';
 import { RequestError, type RequestErrorCode } from '../../errors.ts';
-import { freeMemory } from '../../postgres/binary/free-memory.ts';
+import { freeMemory } from '../../postgres/binary/encoded-rows.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import { makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';

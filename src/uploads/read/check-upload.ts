@@ -13,8 +13,13 @@ import {
   skipRestOfLine,
   skipSpace,
 } from '../../json/json-bytes.ts';
-import { nameAt } from '../../json/object-reader.ts';
-import { endOfBody, findingFault, findingFaultInLine, startOfJson } from '../../json/parse-body.ts';
+import {
+  endOfBody,
+  findingFault,
+  findingFaultInLine,
+  nameAt,
+  startOfJson,
+} from '../../json/object-reader.ts';
 import { limits } from '../../limits.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import { WarningCounter } from '../../registry/warnings.ts';

@@ -1,22 +1,86 @@
-import type { ReceiptAddition, ReceiptHead } from '../../bookkeeping/receipt-entry.ts';
+// uploads/store/: stores a checked batch in PostgreSQL in one transaction.
+
+import type { ReceiptAddition, ReceiptHead } from '../../bookkeeping/store.ts';
 import { type Stored, storeInTransaction, type Work } from '../../bookkeeping/store.ts';
 import { RequestError } from '../../errors.ts';
 import type { KnownReferences } from '../../interactions/known-ids.ts';
 import { limits } from '../../limits.ts';
-import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
-import type { Client, Pool } from '../../postgres/pool.ts';
+import { freeMemory, latestInstant } from '../../postgres/binary/encoded-rows.ts';
+import { type Client, isLockTimeout, isUnavailable, type Pool } from '../../postgres/pool.ts';
+import { CommitUnconfirmed } from '../../postgres/transactions.ts';
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
 import { answerOf } from '../../receipts/receipts.ts';
 import { isoOf } from '../../registry/times.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
+import type { Step } from '../../traces/step.ts';
 import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer/answer.ts';
-import type { Outcome } from '../answer/outcome.ts';
+import { type BatchProblem, failed, notStored, type Outcome, outcomeUnknownOf } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
-import { enterBatch } from './batch-locks.ts';
-import { settleRejections } from './settle-rejections.ts';
-import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
+import { idOfRow, outcomesOf, type StoredRows, settleRejections, storeRows } from './store-batch.ts';
 import { storeInteractions } from './store-interactions.ts';
 import { claimForUpload } from './upload-idempotency-keys.ts';
+
+interface BatchEvents {
+  /** Detects batches that no longer finish. */
+  readonly watch: (commit: () => Promise<WrittenBatch>) => Promise<WrittenBatch>;
+  readonly step: Step;
+  readonly onStored: (durationMs: number) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Stores an upload's batches in the order sent, each in its own transaction. */
+export async function ingestRequest(
+  pool: Pool,
+  progress: Progress,
+  checkedBatches: readonly CheckedBatch[],
+  { watch, step, onStored, onError }: BatchEvents,
+): Promise<readonly WrittenBatch[]> {
+  const batches: WrittenBatch[] = [];
+  let databaseAway = false;
+  for (const [at, checked] of checkedBatches.entries()) {
+    try {
+      if (databaseAway) throw new DatabaseAway();
+      const startedMs = performance.now();
+      const commit = () => commitBatch(pool, progress, at + 1, checked);
+      const attributes = { 'intake.batch': at + 1, 'intake.records': checked.received };
+      batches.push(await step('batch', () => watch(commit), attributes));
+      onStored(performance.now() - startedMs);
+    } catch (error) {
+      const isOpen = error instanceof CommitUnconfirmed;
+      if (isOpen || isUnavailable(error)) progress.references.forgetKnown();
+      // Nothing has been stored yet, so the whole request can fail.
+      if (at === 0 && (error instanceof RequestError || isUnavailable(error))) throw error;
+      databaseAway ||= isUnavailable(error);
+      if (!(error instanceof DatabaseAway)) onError(error);
+      const problem = isOpen ? outcomeUnknownOf(progress.type) : notStored;
+      batches.push(brokenBatch(progress, at + 1, checked, problem));
+    }
+    // This frees all of the batch's buffers, because they share their memory.
+    freeMemory(checked.sample);
+  }
+  return batches;
+}
+
+/** Records that had already failed keep their own errors. */
+function brokenBatch(
+  { requestId, type }: Progress,
+  number: number,
+  checked: CheckedBatch,
+  broken: BatchProblem,
+): WrittenBatch {
+  const answer = batchAnswer({
+    number,
+    requestId,
+    type,
+    start: (number - 1) * limits.recordsPerBatch,
+    outcomes: outcomesOf(checked, (row) => failed(idOfRow(type, checked.rows, row), [broken])),
+    warnings: checked.warnings,
+    broken,
+  });
+  return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
+}
+
+class DatabaseAway extends Error {}
 
 export interface Progress {
   readonly organisationId: string;
@@ -162,4 +226,40 @@ export function storedOf(
     newestUpdated: newest === undefined ? null : isoOf(newest),
     isReceived: true,
   };
+}
+
+/**
+ * Batches of a type share the lock. A retry takes it alone, because later batches could otherwise keep overtaking it
+ * until it runs out of attempts. This must be the first statement of a transaction, because waiting while holding other
+ * locks could cause a deadlock. Statements that are sent after it wait with it.
+ */
+export async function enterBatch(
+  client: Client,
+  attempt: number,
+  organisationId: string,
+  type: string,
+): Promise<void> {
+  const isAlone = attempt > 1;
+  await client.query({
+    name: isAlone ? 'enter batch alone' : 'enter batch',
+    text: `select pg_advisory_xact_lock${isAlone ? '' : '_shared'}(hashtextextended($1, 0))`,
+    values: [`batches ${organisationId} ${type}`],
+  });
+}
+
+/** Replays of a type take turns, batch by batch. If it returns false, the transaction has failed. */
+export async function waitForTurn(client: Client, organisationId: string, type: string): Promise<boolean> {
+  try {
+    await Promise.all([
+      client.query(`set local lock_timeout = ${limits.replayTurnMs}`),
+      client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+        `replay ${organisationId} ${type}`,
+      ]),
+      client.query(`set local lock_timeout = ${client.lockWaitMs ?? 0}`),
+    ]);
+    return true;
+  } catch (error) {
+    if (isLockTimeout(error)) return false;
+    throw error;
+  }
 }

@@ -1,10 +1,10 @@
 import { mapInTurns } from '../../json/map-in-turns.ts';
 import { arrayHeaderBytes, viewOf } from '../../postgres/binary/array-writer.ts';
 import { IndexedRows, replaceTexts, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
+import type { FieldProblem } from '../../registry/fields.ts';
 import { erasedPerson } from '../../registry/personal.ts';
 import { perType } from '../../registry/resources.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
-import type { FieldProblem } from '../../registry/validate.ts';
 import { type FailedRecord, idsInFailed, withoutErased } from '../../suppression/ids-in-text.ts';
 import type { IdCheck } from '../../suppression/suppressions.ts';
 import { failed, type Outcome } from '../answer/outcome.ts';
