@@ -104,8 +104,10 @@ export class FairQueue {
   #end(organisationId: string, restMs: number): void {
     this.#working--;
     if (restMs === 0) this.#rested(organisationId);
-    else setTimeout(() => this.#rested(organisationId), restMs);
-    this.#startNext();
+    else {
+      setTimeout(() => this.#rested(organisationId), restMs);
+      this.#startNext();
+    }
   }
 
   #rested(organisationId: string): void {
