@@ -10,6 +10,7 @@ import { type BuiltServer, startBuiltServer } from '../../test/support/built-ser
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
+import { startHttpProxy } from './support/http-proxy.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /**
@@ -74,7 +75,14 @@ it(`${count} interactions from a dirty file are stored once each, although the u
   const cwd = mkdtempSync(join(tmpdir(), 'intake-history-'));
   const path = join(cwd, 'interactions.csv');
   writeRows(path);
-  const place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key } };
+  // The proxy holds each run's requests before the run is killed, so that the run cannot finish first on a slow machine.
+  let isHeld = false;
+  const proxy = await startHttpProxy(server.url, async () => {
+    if (!isHeld) return 'pass';
+    while (isHeld) await sleep(5);
+    return 'cut before';
+  });
+  const place = { cwd, env: { INTAKE_URL: proxy.url, INTAKE_KEY: key } };
   const mapping = ['--map', 'What=interaction_type', '--map', 'When=event_timestamp'];
   const options = [...mapping, '--id-from', 'item_id', '--date-format', 'dd.MM.yyyy'];
   const began = performance.now();
@@ -84,8 +92,10 @@ it(`${count} interactions from a dirty file are stored once each, although the u
     const running = startIntake(place, 'upload', 'interactions.csv', ...options, ...resumed);
     while (running.exitCode === null && journalLines(`${path}.journal`) < before + linesPerRun)
       await sleep(5);
+    isHeld = true;
     expect(running.kill('SIGKILL')).toBe(true);
     expect(await running.ended).toMatchObject({ exitCode: null, stdout: '' });
+    isHeld = false;
   }
   const last = await runIntake(place, 'upload', 'interactions.csv', ...options, '--resume', '--json');
   const seconds = (performance.now() - began) / 1_000;
@@ -106,5 +116,6 @@ it(`${count} interactions from a dirty file are stored once each, although the u
   const kept = readFileSync(`${path}.failed.csv`, 'utf8').trimEnd().split('\n').slice(1);
   expect(kept.map((line) => Number(/(?:user-|x)(\d+)/.exec(line)?.[1]))).toEqual(dirty);
   expect(existsSync(`${path}.journal`)).toBe(false);
+  await proxy.close();
   rmSync(cwd, { recursive: true });
 }, 3_600_000);

@@ -68,12 +68,10 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
 
   it.each(appearances)('shows what will be erased before it can be confirmed, on %s', async (_, options) => {
     const id = await newPerson();
-    let answer = () => {};
+    const answer = Promise.withResolvers<void>();
     const page = await ask(id, options, (opened) =>
       opened.route('**/v1/erasures?dry_run=true', async (route) => {
-        await new Promise<void>((resolve) => {
-          answer = resolve;
-        });
+        await answer.promise;
         await route.continue();
       }),
     );
@@ -81,7 +79,7 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
     await dialog.getByText('Counting what will be erased…').waitFor();
     await yes(page).click({ force: true });
     expect(await dialog.isVisible()).toBe(true);
-    answer();
+    answer.resolve();
     await dialog.getByText(consequences).waitFor();
     expect(await barriers(page)).toEqual([]);
     expect((await api.get(`/v1/data/customers/${id}`)).status).toBe(200);
@@ -106,6 +104,7 @@ describe.skipIf(!isHere)('the erase dialog of the console (needs headless Chromi
     await expect.poll(async () => (await api.get(path)).body.state).toMatch(/swept|done/);
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     await signInAt(page, `${server.url}/console/privacy`, key, 'Erasures');
     const complaints: string[] = [];

@@ -72,6 +72,7 @@ describe.skipIf(!isHere)('the live view of the console (needs headless Chromium)
 
   it('does not take more memory the longer it is open', async () => {
     const page = await (await browser.newContext()).newPage();
+    page.setDefaultTimeout(240_000);
     await signInAt(page, `${server.url}/console/interactions?live=on`, key, 'Interactions');
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('HeapProfiler.enable');

@@ -58,6 +58,7 @@ describe.skipIf(!existsSync(chromiumPath))(
     /** Signs in and opens the screen. The test fails if the page logs an error or violates its security policy. */
     async function openScreen(credential = key, options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext({ locale: 'en-GB', ...options });
+      context.setDefaultTimeout(240_000);
       const page = await context.newPage();
       const errors: string[] = [];
       page.on('pageerror', (error) => errors.push(String(error)));
@@ -262,6 +263,7 @@ describe.skipIf(!existsSync(chromiumPath))(
 
     it('the worker that reads files may not send requests', async () => {
       const page = await (await browser.newContext()).newPage();
+      page.setDefaultTimeout(240_000);
       await signInAt(page, `${server.url}/console/upload-file`, key, 'Upload a file');
       const [first] = await Promise.all([page.waitForEvent('worker'), choose(page, 'a.csv', 'shop_id\n1\n')]);
       // Start the same script again, because the first worker exits as soon as it has answered.

@@ -6,10 +6,10 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
-import { loseCommit } from '../support/lose-commit.ts';
+import { loseCommit, saysBatch } from '../support/lose-commit.ts';
 import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { countStored, everyRowOf, queryDatabase } from '../support/query-database.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type Link, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { untilStored } from '../support/until-stored.ts';
 
 /** Tests retrying an upload with its Idempotency-Key (row 26a of docs/api-behaviour.md). */
@@ -339,7 +339,6 @@ it('26a: a body nested too deeply to be compared is refused or accepted, and nev
 });
 
 describe('an interrupted upload', () => {
-  const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
   const tags = () => many(5_000, () => newTag());
 
   it.each([
@@ -378,8 +377,12 @@ describe('an interrupted upload', () => {
     const [records, idempotencyKey] = [tags(), randomUUID()];
     const doomed = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl });
     let seen = 0;
-    proxy.watch((bytes) => {
-      if (saysCommit(bytes) && ++seen === 3) doomed.process.kill('SIGKILL');
+    const inBatch = new Set<Link>();
+    proxy.watch((bytes, link) => {
+      if (saysBatch(bytes)) inBatch.add(link);
+      // Maintenance commits too, while it numbers changes.
+      const isBatch = bytes.includes('commit\0') && inBatch.delete(link);
+      if (isBatch && ++seen === 3) doomed.process.kill('SIGKILL');
       return seen < 3;
     });
     const lost = upload(records, idempotencyKey, apiOf(doomed.url, key));

@@ -100,6 +100,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       expect(await terminal(page)).toContain('intake-server organisations restore globex');
       await press(page, 'Restore globex');
       await page.getByText('This organisation is deleted.').waitFor({ state: 'detached' });
+      await dialog(page).waitFor({ state: 'detached' });
       await expect.poll(status).toBe(200);
       // The button that opened the dialog still has the focus.
       expect(await page.evaluate('document.activeElement.textContent')).toBe('Delete');

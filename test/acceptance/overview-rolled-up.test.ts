@@ -107,6 +107,9 @@ describe('after the counts are rolled up', { concurrent: true }, () => {
       }
       seen.add(await rolledUp());
     }
+    // At least one upload follows the last roll-up.
+    const begunByThen = begun.count;
+    await expect.poll(() => answered.count).toBeGreaterThan(begunByThen);
     isOver = true;
     await uploading;
     expect(seen.size).toBe(3);

@@ -14,6 +14,7 @@ import { servingUrl } from '../support/database.ts';
 import { tracesInFolder } from '../support/lake-traces.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
+import { expectReady } from '../support/ready.ts';
 import { newInteractions, WrittenLake } from '../support/written-lake.ts';
 
 /** Changes the erasure keys of two processes and a lake, one after another, while erased people are uploaded again. */
@@ -120,7 +121,7 @@ it('with a new key in only one process, nobody is stored again and nothing is re
   expect((await api('one').post('/user-interactions', interaction)).status).toBe(503);
   await expect.poll(async () => (await api('one').get('/health/ready')).status).toBe(503);
   expect((await api('one').get('/health/ready')).body.message).toContain(newFingerprint);
-  expect((await api('two').get('/health/ready')).status).toBe(200);
+  await expectReady(servers.get('two')?.url ?? '');
   expect(servers.get('one')?.log.filter((line) => line.includes('lacks a key'))).toHaveLength(1);
 
   await expect.poll(async () => (await erasureOf('two', erasureId)).state).toBe('swept');
@@ -134,7 +135,7 @@ it('with a new key in only one process, nobody is stored again and nothing is re
 
   // Appending the key is enough.
   await restart('one', `${oldKey},${newKey}`);
-  expect((await api('one').get('/health/ready')).status).toBe(200);
+  await expectReady(servers.get('one')?.url ?? '');
   await restartLake(`${oldKey},${newKey}`);
   await expect.poll(async () => (await erasureOf('one', erasureId)).lake).toBe('done');
   expect(await inFiles(people)).toEqual([]);

@@ -285,7 +285,13 @@ describe('an access request', () => {
 
   it('is refused if a hundred are open, or too much is kept', async () => {
     const acme = await newOrganisation();
-    const ask = () => acme.send('POST', '/v1/access-requests', { user_ids: ['somebody'] });
+    // On a busy machine, the last of so many requests may wait too long for a connection.
+    const ask = async () => {
+      for (;;) {
+        const answer = await acme.send('POST', '/v1/access-requests', { user_ids: ['somebody'] });
+        if (answer.statusCode !== 503) return answer;
+      }
+    };
     const answers = await Promise.all(many(accessLimits.requestsOpenMax + 5, ask));
     expect(answers.filter(({ statusCode }) => statusCode === 202)).toHaveLength(accessLimits.requestsOpenMax);
     expect((await ask()).json()).toMatchObject({ code: 'too_many_access_requests' });

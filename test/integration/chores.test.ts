@@ -220,7 +220,9 @@ it('quotas and settling do not wait for slow numbering, keys or partitions', asy
   });
   const runsOf = (name: string) => ended.filter((chore) => chore === name).length;
   await expect.poll(() => runsOf('settle rejections')).toBeGreaterThan(2);
-  expect(ended).toEqual(expect.arrayContaining(['measure quotas', 'count quotas', 'erase people']));
+  await expect
+    .poll(() => ended)
+    .toEqual(expect.arrayContaining(['measure quotas', 'count quotas', 'erase people']));
   for (const name of ['number changes', 'forget idempotency keys', 'make partitions'])
     expect(ended).not.toContain(name);
 });

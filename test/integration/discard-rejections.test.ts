@@ -110,7 +110,14 @@ it.skipIf(inject('citus') !== null)(
     const own = await createTestApp();
     const count = 6 * limits.rejectionsPerDiscard;
     const acme = await organisationWith('acme', count, 1_000, own);
-    expect((await acme.discard('code=required')).discarded).toBe(count);
+    let discarded = 0;
+    // On a slow machine, a call may run out of time, and the next one continues.
+    for (let more = true; more; ) {
+      const answer = await acme.discard('code=required');
+      discarded += answer.discarded;
+      more = answer.has_more;
+    }
+    expect(discarded).toBe(count);
     await own.close();
     // A session reports its reads only when it ends.
     const sessions = () =>

@@ -116,7 +116,8 @@ describe('adding a capability', () => {
   it('keeps the order of the layers', async () => {
     const vitest = join(copy.folder, 'node_modules/vitest/vitest.mjs');
     const config = join(copy.folder, 'vitest.alone.config.ts');
-    copy.write('vitest.alone.config.ts', 'export default {};\n');
+    // By default, a test may take only five seconds.
+    copy.write('vitest.alone.config.ts', 'export default { test: { testTimeout: 240_000 } };\n');
     const ran = await copy.run(
       process.execPath,
       vitest,

@@ -73,5 +73,5 @@ it(
       await server.stop();
     }
   },
-  120_000 + organisations * 60,
+  1_200_000 + organisations * 60,
 );

@@ -40,7 +40,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
 
   it('two processes share two sessions, and every upload and interaction is stored', async () => {
     const shop = newShop();
-    expect((await apis[0]!.upload('shops', [shop])).status).toBe(200);
+    expect((await untilStored(() => apis[0]!.upload('shops', [shop]))).status).toBe(200);
     const answers = await sendMany(apis, shop.shop_id, untilStored);
     expect(answers.filter((status) => status !== 200 && status !== 201)).toEqual([]);
     const [stored] = await queryDatabase<Record<string, number>>(
@@ -79,13 +79,13 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
       created: '2026-03-04T05:06:07.123456Z',
       updated: '2026-03-04T23:59:59.999999Z',
     };
-    expect((await apis[0]!.upload('customers', [customer])).status).toBe(200);
+    expect((await untilStored(() => apis[0]!.upload('customers', [customer]))).status).toBe(200);
     const other = await connect();
     for (let round = 0; round < 20; round++) {
       const { rows } = await other.query(`select '2026-03-04T05:06:07Z'::timestamptz::text as local`);
       expect(rows[0].local).toBe('04.03.2026 10:51:07 +0545');
       const read = await Promise.all(
-        apis.map((api) => api.get(`/v1/data/customers/${customer.customer_id}`)),
+        apis.map((api) => untilStored(() => api.get(`/v1/data/customers/${customer.customer_id}`))),
       );
       for (const { body } of read) expect(body).toMatchObject(customer);
     }

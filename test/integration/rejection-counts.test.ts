@@ -47,7 +47,7 @@ async function kindsOf(organisationId: string) {
        where organisation_id = $1 group by kind_id) c using (kind_id)
      left join (select kind_id, count(*) as rejections from rejections
        where organisation_id = $1 group by kind_id) r using (kind_id)
-     where k.organisation_id = $1`,
+     where k.organisation_id = $1 order by kind_id`,
     [organisationId],
   );
   const { rows: unknown } = await test.pool.query(

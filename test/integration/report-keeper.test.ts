@@ -12,6 +12,7 @@ import {
   keeperConfig,
   newReportOrganisation,
 } from '../support/report-organisation.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 /** Tests how maintenance keeps the reports: for which organisations, how much in each step, and how it handles failures. */
 
@@ -138,6 +139,8 @@ it('PostgreSQL ends a statement that takes too long, so its locks do not outlive
     readConfig({ DATABASE_URL: test.databaseUrl, DATABASE_TIMEOUT_MS: String(databaseTimeoutMs) }),
     () => {},
   );
+  // The timeout applies to opening the connection too, which takes longer on a busy machine.
+  await untilPasses(() => pool.query('select'));
   const blocker = await test.pool.connect();
   try {
     await blocker.query('begin; lock table report_visits');

@@ -74,16 +74,18 @@ async function isThere({ name }: OldDay): Promise<boolean> {
 
 it('each of 100 organisations with different settings has exactly what it keeps, day after day', async () => {
   const kept = () => (Math.random() < 0.2 ? null : 1 + Math.floor(Math.random() * 8));
-  const organisations = await Promise.all(
-    many(100, async (at) => {
-      // The settings of the first 20 organisations never change. Only those organisations have interactions on the oldest
-      // days, so the oldest days are dropped.
-      const isSteady = at < 20;
-      const interactions_kept_days = isSteady ? 1 + (at % 5) : kept();
-      const made = await newOrganisation({ interactions_kept_days });
-      return { ...made, isSteady, interactions_kept_days, ids: [] as string[] };
-    }),
-  );
+  const newWith = async (at: number) => {
+    // The settings of the first 20 organisations never change. Only those organisations have interactions on the oldest
+    // days, so the oldest days are dropped.
+    const isSteady = at < 20;
+    const interactions_kept_days = isSteady ? 1 + (at % 5) : kept();
+    const made = await newOrganisation({ interactions_kept_days });
+    return { ...made, isSteady, interactions_kept_days, ids: [] as string[] };
+  };
+  const organisations: Awaited<ReturnType<typeof newWith>>[] = [];
+  // Do not exceed the number of connections, because waiting for a connection times out after five seconds.
+  for (let first = 0; first < 100; first += 10)
+    organisations.push(...(await Promise.all(many(10, (at) => newWith(first + at)))));
   for (const one of organisations)
     for (const [daysAgo, old] of days) {
       const count = daysAgo < 11 || one.isSteady ? Math.floor(Math.random() * 4) : 0;

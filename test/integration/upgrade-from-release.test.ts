@@ -60,7 +60,12 @@ it('cursors that were issued before the upgrade continue where they were', async
   const { databaseUrl, key } = await createReleasedDatabase('0.1.0');
   expect(await runCommand(['migrate'], { DATABASE_URL: databaseUrl })).toMatchObject({ exitCode: 0 });
   const folder = lakeFolder();
-  const server = await startAdminServer({ DATABASE_URL: databaseUrl, LAKE_URL: folder.url });
+  const server = await startAdminServer({
+    DATABASE_URL: databaseUrl,
+    LAKE_URL: folder.url,
+    // Otherwise the rejection would expire as time goes by.
+    RECEIPTS_KEPT_DAYS: '3650',
+  });
   await server.run('organisations', 'set-report', 'acme', 'on');
   await server.run('organisations', 'set-lake', 'acme', 'on');
   new MadeLake(folder.path, '01a1e686-ca41-78e8-b2d0-ebf6f29e6e6a').commit([]);

@@ -219,7 +219,9 @@ async function killSettling(organisationId: string): Promise<void> {
   const blocking = new pg.Client({ connectionString: test.databaseUrl });
   await blocking.connect();
   await blocking.query('begin');
-  await blocking.query('select from rejections where organisation_id = $1 for update', [organisationId]);
+  // The service locks them in this order too. Otherwise, there could be a deadlock.
+  const locking = 'select from rejections where organisation_id = $1 order by rejection_id for update';
+  await blocking.query(locking, [organisationId]);
   let hasEnded = false;
   const settling = settleAll(background).then(
     () => 'settled',

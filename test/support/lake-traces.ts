@@ -22,20 +22,31 @@ export async function tracesInStore(
 /** Returns the files in a local folder that contain any of the strings. */
 export async function tracesInFolder(folder: string, texts: readonly string[]): Promise<string[]> {
   const found: string[] = [];
+  for (const { path, bytes } of filesIn(folder)) if (await hasTrace(bytes, texts)) found.push(path);
+  return found;
+}
+
+/** Leaves out files that vanish meanwhile. A process that writes the lake renames or deletes its temporary files. */
+function* filesIn(folder: string): Generator<{ path: string; bytes: Buffer }> {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
-    if (entry.isFile() && (await hasTrace(readFileSync(path), texts))) found.push(path);
+    const bytes = entry.isFile() ? unlessGone(path) : undefined;
+    if (bytes) yield { path, bytes };
   }
-  return found;
+}
+
+function unlessGone(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return undefined;
+  }
 }
 
 /** Returns the contents of every file in a local folder, each followed by its decompressed parts. */
 export async function* bytesInFolder(folder: string): AsyncGenerator<{ path: string; parts: Buffer[] }> {
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    yield { path, parts: await partsOf(readFileSync(path)) };
-  }
+  for (const { path, bytes } of filesIn(folder)) yield { path, parts: await partsOf(bytes) };
 }
 
 /** Like `bytesInFolder`, for a folder in a store. */

@@ -17,11 +17,16 @@ function floorOf(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Creates the table for a past day. */
+/**
+ * Creates the table for a past day. If midnight has passed since the template of the databases was created, the table for
+ * three days ago exists already.
+ */
 export async function addOldDay(client: Pick<pg.Client, 'query'>, daysAgo: number): Promise<OldDay> {
   const startMs = Math.floor(Date.now() / dayMs - daysAgo) * dayMs;
   const name = `interactions_${new Date(startMs).toISOString().slice(0, 10).replaceAll('-', '_')}`;
   const [first, end] = [floorOf(startMs), floorOf(startMs + dayMs)];
+  const { rows } = await client.query('select from interaction_partitions where name = $1', [name]);
+  if (rows.length > 0) return { name, startMs };
   await client.query(
     `create table ${name} partition of interactions for values from ('${first}') to ('${end}')`,
   );

@@ -13,7 +13,7 @@ export async function queryDatabase<Row extends pg.QueryResultRow>(
 /**
  * Returns every row of every table, each with its location and the transaction that wrote it, so that a rewritten row
  * differs even if its values are the same. Skips everything that maintenance writes, including change numbers, because
- * maintenance can run at any time.
+ * maintenance can run at any time. Also skips what each process reports once a minute: itself and its activity.
  */
 export async function everyRowOf(databaseUrl: string): Promise<Record<string, string[]>> {
   const nodes = await Promise.all(onEveryNode(databaseUrl).map((url) => withClient(url, rowsOfNode)));
@@ -27,7 +27,7 @@ async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> 
   const tables = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and pg_relation_size(c.oid) > 0
-       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|unsettled_batches|jobs|interaction_partitions|leases|api_keys|change_counters|report_[a-z]+)(_[0-9]+)?$'
+       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|unsettled_batches|jobs|interaction_partitions|leases|api_keys|change_counters|report_[a-z]+|processes|organisation_activity|chore_runs)(_[0-9]+)?$'
        ${isCitus ? 'and not exists (select from pg_dist_partition where logicalrelid = c.oid)' : ''}
      order by 1`,
   );

@@ -20,5 +20,7 @@ export async function untilStored<T extends Answered>(upload: () => Promise<T>):
 
 function isToBeSentAgain({ status, body }: Answered): boolean {
   const batches: { data: { errors: { code: string }[] } }[] = body.batches ?? [];
-  return status === 503 || batches.some(({ data }) => data.errors[0]?.code === 'not_stored');
+  // Invalid records keep their own errors, which may come first.
+  const isBroken = ({ code }: { code: string }) => code === 'not_stored';
+  return status === 503 || batches.some(({ data }) => data.errors.some(isBroken));
 }

@@ -38,7 +38,12 @@ export async function startHttpProxy(
   const proxy = { url: '', target: targetUrl, seen, close: async () => {} };
   const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk);
+    try {
+      for await (const chunk of incoming) chunks.push(chunk);
+    } catch {
+      // The client was killed or gave up while it was sending.
+      return;
+    }
     const bytes = Buffer.concat(chunks);
     const one: Seen = {
       method: incoming.method ?? '',
@@ -77,6 +82,8 @@ async function pass(
 ): Promise<void> {
   const { method, headers, url } = incoming;
   const onward = request(target + url, { ...(method && { method }), headers });
+  // After a service was killed, a second error can follow the one that is awaited below.
+  onward.on('error', () => {});
   onward.end(bytes);
   try {
     const [answer] = (await once(onward, 'response')) as [IncomingMessage];
