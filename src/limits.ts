@@ -274,9 +274,9 @@ export const limits = {
   /** Doubles with each failed step of an organisation, up to the maximum. */
   reportPauseMs: 60_000,
   reportPauseMsMax: 3_600_000,
-  /** The minimum applies after failures. */
   reportChangesPerStep: 10_000,
   reportIdsPerStep: 10_000,
+  /** After a failure, steps have fewer ids, but at least this many. */
   reportIdsPerStepMin: 100,
   /** Multiplies the step size when all interactions are read in order, because larger steps are cheaper there. */
   reportWalkFactor: 2,

@@ -11,7 +11,7 @@ import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { commandError } from './arguments/help.ts';
 import { operator } from './arguments/operator.ts';
 import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
-import { explainDatabase } from './database/explain-database.ts';
+import { explainDatabase, explaining, type Target } from './database/explain-database.ts';
 import { refuseWrongClock } from './database/with-pool.ts';
 
 export async function runExport(args: string[]): Promise<void> {
@@ -73,25 +73,37 @@ async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Prom
   const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_serve' } as const;
   const adminTarget = { setting: 'ADMIN_DATABASE_URL', url: adminUrl, role: 'intake_admin' } as const;
   try {
-    const { away } = await checkDatabase(serving, target, config.databasePooler);
-    if (away !== undefined) throw away;
-    await checkAdminDatabase(admin, adminTarget);
-    await refuseWrongClock(serving);
-    return await work({ serving, admin });
-  } catch (error) {
-    if (error instanceof MoveRefused || error instanceof RequestError) throw commandError(error.message);
-    const cause = error instanceof CommitUnconfirmed ? error.cause : error;
-    const { code, syscall } = cause as NodeJS.ErrnoException;
-    // The disk is full, or the folder is not writable.
-    if (/^(open|write|fsync|mkdir|rename)$/.test(syscall ?? '') && !/^ECONN/.test(code ?? ''))
-      throw commandError(
-        `${(cause as Error).message}; when that is fixed, run the command again: it continues`,
-      );
-    const explained = explainDatabase(cause, target);
-    throw explained === undefined ? error : commandError(`${explained}. Then run it again: it continues`);
+    await explaining(target, async () => {
+      const { away } = await checkDatabase(serving, target, config.databasePooler);
+      if (away !== undefined) throw away;
+    });
+    await explaining(adminTarget, async () => {
+      await checkAdminDatabase(admin, adminTarget);
+      // The check accepts an unavailable database, because `serve` waits for it.
+      await admin.query('select');
+    });
+    try {
+      await refuseWrongClock(serving);
+      return await work({ serving, admin });
+    } catch (error) {
+      throw explainMove(error, target);
+    }
   } finally {
     await Promise.all([serving.end(), admin.end()]);
   }
+}
+
+function explainMove(error: unknown, target: Target): unknown {
+  if (error instanceof MoveRefused || error instanceof RequestError) return commandError(error.message);
+  const cause = error instanceof CommitUnconfirmed ? error.cause : error;
+  const { code, syscall } = cause as NodeJS.ErrnoException;
+  // The disk is full, or the folder is not writable.
+  if (/^(open|write|fsync|mkdir|rename)$/.test(syscall ?? '') && !/^ECONN/.test(code ?? ''))
+    return commandError(
+      `${(cause as Error).message}; when that is fixed, run the command again: it continues`,
+    );
+  const explained = explainDatabase(cause, target);
+  return explained === undefined ? error : commandError(`${explained}. Then run it again: it continues`);
 }
 
 function sizeOf({ counts }: Manifest): string {

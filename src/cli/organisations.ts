@@ -85,7 +85,7 @@ function stateOf({ suspended_at, deleted_at, removal }: Organisation): string {
 async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const slug = oneSlug(positionals, action);
-  await changeFound(slug, { suspended: action === 'suspend' });
+  await changeNamed(slug, { suspended: action === 'suspend' });
   console.log(
     action === 'suspend'
       ? `Suspended ${slug}: within 5 seconds every process refuses its keys. Undo it with organisations resume ${slug}`
@@ -157,7 +157,7 @@ function readSwitch(args: string[], action: 'set-report' | 'set-lake'): { slug: 
 
 async function setReport(args: string[]): Promise<void> {
   const { slug, isOn } = readSwitch(args, 'set-report');
-  await changeFound(slug, { recommendations_report: isOn });
+  await changeNamed(slug, { recommendations_report: isOn });
   console.log(
     isOn
       ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows the progress.`
@@ -167,7 +167,7 @@ async function setReport(args: string[]): Promise<void> {
 
 async function setLake(args: string[]): Promise<void> {
   const { slug, isOn } = readSwitch(args, 'set-lake');
-  await changeFound(slug, { lake: isOn });
+  await changeNamed(slug, { lake: isOn });
   console.log(
     isOn
       ? `Switched the lake of ${slug} on: intake-server lake copies the stored data and then adds new data.`
@@ -264,11 +264,11 @@ function readValues(args: string[], action: string, names: readonly string[]) {
 }
 
 async function changeOrFind(slug: string, wanted: OrganisationChange): Promise<Organisation> {
-  if (Object.keys(wanted).length > 0) return changeFound(slug, wanted);
+  if (Object.keys(wanted).length > 0) return changeNamed(slug, wanted);
   return withPool((pool) => organisationNamed(pool, slug));
 }
 
-async function changeFound(slug: string, wanted: OrganisationChange): Promise<Organisation> {
+async function changeNamed(slug: string, wanted: OrganisationChange): Promise<Organisation> {
   const changed = await withPool((pool) => changeOrganisation(pool, operator(), slug, wanted));
   if (!changed) throw noOrganisation(slug);
   return changed;

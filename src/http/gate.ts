@@ -219,7 +219,7 @@ function isPublic(url: string, { apiReference, console: hasConsole }: Config): b
   return (
     url.startsWith('/health/') ||
     // The console's pages and its sign-in. Its API requests have already been rewritten to another path.
-    (hasConsole && url.startsWith('/console') && /^\/console([/?]|$)/.test(url)) ||
+    (hasConsole && /^\/console([/?]|$)/.test(url)) ||
     /^\/v1\/erasure-keys(\?|$)/.test(url) ||
     (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );

@@ -4,7 +4,7 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-export async function daysAhead(pool: Pool): Promise<number> {
+export async function partitionDaysAhead(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ last: string | null }>(
     'select max(end_id::text) as last from interaction_partitions',
   );

@@ -1,4 +1,4 @@
-// json/: pure code that parses JSON from bytes with bounded memory and depth.
+// json/: parses JSON from bytes with bounded memory and depth, and maps long lists without blocking the event loop.
 
 // The work is linear in the number of bytes, whatever their content, and allocates nothing. The bytes must be UTF-8.
 

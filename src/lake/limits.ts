@@ -18,7 +18,7 @@ export const lakeLimits = {
   busyDelayMs: 60_000,
   /** The number of log entries that are added up to estimate how many rows are waiting. */
   changesEstimated: 10_000,
-  /** A step ends after this many rows, or after this many uncompressed bytes. */
+  /** A step ends after this many rows, or after about this many uncompressed bytes. */
   rowsPerStep: 500_000,
   bytesPerStep: 256 * 1024 * 1024,
   rowsPerRead: 5_000,

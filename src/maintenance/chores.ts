@@ -7,7 +7,7 @@ import type { Config } from '../config.ts';
 import { erasePeople, finishErasures } from '../erasure/sweep/erase-people.ts';
 import { rewriting } from '../erasure/sweep/rewrite-user-ids.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
-import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
+import { indexPartitions, partitionDaysAhead } from '../interactions/interaction-partitions.ts';
 import { runJobs } from '../jobs/run-jobs.ts';
 import { dropPartitions } from '../jobs/time-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
@@ -45,7 +45,7 @@ export function counting(
       name: 'count partitions ahead',
       // The query reads one small table, and the alert should end soon after the partitions have been created.
       everyMs: limits.maintenanceRetryMs,
-      run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
+      run: async () => report({ partitionsAheadDays: await partitionDaysAhead(pool) }),
     },
     {
       name: 'count expiring keys',

@@ -37,7 +37,7 @@ export async function beginImport(
   return inTransaction(admin, async (client) => {
     const known = await findOrganisation(client, slug, 'for update');
     if (known && known.deleted_at !== null) throw new RequestError('organisation_is_deleted');
-    const organisationId = known?.organisation_id ?? (await create(client, by, slug, manifest));
+    const organisationId = known?.organisation_id ?? (await createOrganisation(client, by, slug, manifest));
     const last = await lastEntry(client, organisationId, ['organisation.import', 'organisation.imported']);
     const isSame = last?.details.manifest_sha256 === sha256;
     if (isSame && last.act === 'organisation.imported') return undefined;
@@ -68,7 +68,7 @@ export async function beginImport(
   });
 }
 
-async function create(
+async function createOrganisation(
   client: Client,
   by: Operator,
   slug: string,

@@ -257,7 +257,7 @@ export async function confirmRestore(
   });
 }
 
-/** It contains no keys from before a restore, even if its server's settings still specify a recovery target. */
+/** A new database contains no keys from before a restore, even if its server's settings still specify a recovery target. */
 export async function noteNew(client: Client): Promise<void> {
   await client.query(
     `insert into restores (target) select recovery_target() where recovery_target() is not null

@@ -145,7 +145,7 @@ export async function queryRow<R extends QueryResultRow>(
   return row as R;
 }
 
-/** In a transaction, the time of its beginning. The clocks of two processes may differ. */
+/** In a transaction, the time at which it began. The process's own clock is not used, because two processes' clocks may differ. */
 export async function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
   const { now } = await queryRow<{ now: string }>(client, {
     name: 'time',

@@ -125,12 +125,14 @@ async function reasonsOf(
   return new Map(rows.map(({ kind_id, ...reasons }) => [kind_id, reasons]));
 }
 
+type Example = Pick<StoredRejection, 'rejection_id' | 'request_id' | 'index' | 'record_id'>;
+
 export async function readExamples(
   pool: Pool,
   organisationId: string,
   ids: readonly string[],
-): Promise<Pick<StoredRejection, 'rejection_id' | 'request_id' | 'index' | 'record_id'>[]> {
-  const { rows } = await pool.query<StoredRejection>(
+): Promise<Example[]> {
+  const { rows } = await pool.query<Example>(
     `select rejection_id, request_id, index, record_id from rejections
      where organisation_id = $1 and rejection_id = any($2::uuid[])`,
     [organisationId, ids],

@@ -235,8 +235,8 @@ async function nextStep(
   size: number,
 ): Promise<Step | undefined> {
   const walked =
-    (await fromInteractions(client, organisationId, at, size * limits.reportWalkFactor)) ??
-    (await fromTransactions(client, organisationId, at, size));
+    (await stepFromInteractions(client, organisationId, at, size * limits.reportWalkFactor)) ??
+    (await stepFromTransactions(client, organisationId, at, size));
   if (walked) return walked;
   const { rows } = await client.query<{ last_number: string }>({
     name: 'report: forgotten changes',
@@ -256,10 +256,10 @@ async function nextStep(
         transactions_after: firstUuid,
       },
     };
-  return fromLog(client, organisationId, at, size);
+  return stepFromLog(client, organisationId, at, size);
 }
 
-async function fromLog(
+async function stepFromLog(
   client: Client,
   organisationId: string,
   at: Progress,
@@ -289,7 +289,7 @@ async function fromLog(
   };
 }
 
-async function fromInteractions(
+async function stepFromInteractions(
   client: Client,
   organisationId: string,
   at: Progress,
@@ -315,7 +315,7 @@ async function fromInteractions(
   };
 }
 
-async function fromTransactions(
+async function stepFromTransactions(
   client: Client,
   organisationId: string,
   at: Progress,

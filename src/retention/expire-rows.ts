@@ -13,8 +13,8 @@ const partitions = { tables: ['interactions'], drop: 'drop_detached_interactions
 
 /**
  * Notes what has expired at `at`, or now, and drops days that no organisation keeps any more. Finding the organisations
- * with rows in a day requires a scan, so only days that have just expired for an organisation are checked. So this has
- * to succeed before rows are deleted one by one: an empty day would not be checked again.
+ * with rows in a day requires a scan, so only days that have just expired for an organisation are checked. This has
+ * to succeed before rows are deleted one by one, because an empty day would not be checked again.
  */
 export async function dropExpiredDays(
   pool: Pool,
@@ -86,14 +86,18 @@ export function expireRows(at: Date | null = null): JobKind {
     async find(pool) {
       const found = new Set<string>();
       for (const type of Object.keys(expiring) as Expiring[])
-        for (const organisationId of await findDue(pool, type)) found.add(organisationId);
+        for (const organisationId of await skipEmpty(pool, type)) found.add(organisationId);
       return [...found];
     },
     steps: { interactions: step('interactions', { step: 'receipts' }), receipts: step('receipts', 'ended') },
   });
 }
 
-async function findDue(pool: Pool, type: Expiring): Promise<ReadonlySet<string>> {
+/**
+ * Returns the organisations with rows to delete, and marks the others as done. Which ones are due is read first, so that
+ * an organisation of which more expires before the search for rows is not marked.
+ */
+async function skipEmpty(pool: Pool, type: Expiring): Promise<ReadonlySet<string>> {
   const { rows: due } = await pool.query<Due>(
     `select organisation_id, expired_below from retention_progress where type = $1 and deleted_below < expired_below`,
     [type],

@@ -36,7 +36,7 @@ export async function liftAgain(
 ): Promise<void> {
   await client.query({
     name: 'lift suppressions again',
-    // The repeated sweep may have added ids, which the ledger did not contain.
+    // All ids of the erasure are lifted, because the repeated sweep may have added some that the ledger did not contain.
     text: `
       update suppressions s set lifted_at = l.lifted_before
       from (

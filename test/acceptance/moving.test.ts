@@ -393,6 +393,18 @@ describe('the command line', () => {
       await runCommand(args, { DATABASE_URL, ADMIN_DATABASE_URL: DATABASE_URL }),
       /the login in ADMIN_DATABASE_URL is not a member of intake_admin/,
     );
+    const wrongPassword = new URL(ADMIN_DATABASE_URL);
+    wrongPassword.password = 'wrong';
+    expectRefused(
+      await runCommand(args, { DATABASE_URL, ADMIN_DATABASE_URL: wrongPassword.href }),
+      /refuses the user or the password; check both in ADMIN_DATABASE_URL/,
+    );
+    const nowhere = new URL(ADMIN_DATABASE_URL);
+    nowhere.port = '1';
+    expectRefused(
+      await runCommand(args, { DATABASE_URL, ADMIN_DATABASE_URL: nowhere.href }),
+      /PostgreSQL at [^ ]+:1 .*ADMIN_DATABASE_URL/,
+    );
     expect(readdirSync(folder)).not.toContain('logins');
   });
 });

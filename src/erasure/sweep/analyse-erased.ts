@@ -14,7 +14,7 @@ const tables: readonly string[] = [
 ];
 
 /**
- * Only the owner may analyse a table. Partitions are analysed one by one. A partitioned table itself has statistics
+ * Before PostgreSQL 17, only the owner may analyse a table. Partitions are analysed one by one. A partitioned table itself has statistics
  * only if an operator analysed it. PostgreSQL before 18 can analyse it only together with all partitions, and keeps the
  * statistics of a table that has become empty until it has rows again.
  */

@@ -68,7 +68,8 @@ export async function identifyPeople(
   if (at.source === 0) await noteHidden(pool, place);
   if (at.source + 1 < sources.length)
     return { step: 'identify', position: { source: at.source + 1, after: null } };
-  // They are swept like others, so not before all spellings of their ids that were stored until now are rewritten.
+  // From here on, these erasures are swept like others. First, the user ids that were stored before must be rewritten to one
+  // spelling.
   await inTransaction(pool, async (client) => {
     await place.lock(client);
     await client.query(

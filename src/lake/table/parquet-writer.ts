@@ -69,7 +69,7 @@ export class ParquetWriter {
   }
 
   /**
-   * The local file has one JSON object per line. If the table has days, all rows must be from `day`. Skips rows whose
+   * `lines` is the path of a local file with one JSON object per line. If the table has days, all rows must be from `day`. Skips rows whose
    * ids are in one of the local Parquet files in `except`. Returns undefined if no rows are left.
    */
   write(

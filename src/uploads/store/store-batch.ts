@@ -335,6 +335,7 @@ function openFailures(
     const index = indices[row] as number;
     if (outcome.kind === 'failed')
       take({ id: outcome.id, index, problems: outcome.problems, at: row, isRow: true });
+    // Before the first failure there is nothing to replace, so the id need not be decoded.
     else if (isStored(outcome) && failed.length + last.size > 0) {
       const id = idOfRow(type, rows, row);
       if (id !== null) storedLast.set(id, index);
