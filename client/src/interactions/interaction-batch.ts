@@ -26,8 +26,6 @@ export interface Batch {
   readonly cutMs: number;
   /** The functions that settle each interaction's promise. Empty if the batch is from an earlier page. */
   readonly settlers: readonly Settler[];
-  /** Whether an earlier page may have sent it. */
-  readonly isSentBefore?: boolean;
 }
 
 export interface Settler {

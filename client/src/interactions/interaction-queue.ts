@@ -1,12 +1,14 @@
 import type { Connection } from '../connection.ts';
-import { IntakeError, isTooLarge, mustSplit } from '../errors.ts';
+import { IntakeError, isTooLarge, mustSplit, unknownOutcome } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { resendUntilMs } from '../resend-until.ts';
 import {
   type Batch,
   bodyOf,
   halvesOf,
   isAfter,
   isAnswerTo,
+  isSingle,
   type NewInteraction,
   newKey,
   pathOf,
@@ -191,6 +193,7 @@ export class InteractionQueue {
 
   async #send(batch: Batch): Promise<void> {
     this.#underWay.add(batch);
+    const isShared = this.#isShared(batch);
     try {
       const { body, isUnknown = false } = await this.#connection.exchange({
         method: 'POST',
@@ -200,14 +203,15 @@ export class InteractionQueue {
         headers: { 'idempotency-key': batch.key },
         keepalive: this.#page !== undefined,
         urgent: this.#isLeaving,
-        isSentBefore: batch.isSentBefore,
+        isSentBefore: isShared,
         isAnswer: (answer) => isAnswerTo(batch, answer),
-        resendUntilMs: batch.isSentBefore ? batch.cutMs + limits.keptForMs : undefined,
+        resendUntilMs: isShared ? resendUntilMs(batch.cutMs) : undefined,
       });
-      settle(batch, body, isUnknown);
+      settle(batch, body, isUnknown || this.#isShared(batch));
       this.#replace(batch);
       this.#kept?.forget(batch);
-    } catch (error) {
+    } catch (thrown) {
+      const error = this.#errorFor(batch, thrown);
       const isSplit = mustSplit(error) && batch.parts.length > 1;
       const failed = isSplit ? [] : [batch, ...this.#batches.filter((one) => isAfter(one, batch))];
       if (isSplit) {
@@ -215,7 +219,7 @@ export class InteractionQueue {
         this.#kept?.forget(batch);
       }
       for (const one of failed) {
-        for (const { reject } of one.settlers) reject(error);
+        for (const { reject } of one.settlers) reject(this.#errorFor(one, error));
         this.#replace(one);
         // No caller is waiting for a batch from an earlier page. Keep such a batch for the next page unless a retry cannot
         // succeed.
@@ -224,6 +228,16 @@ export class InteractionQueue {
     }
     this.#underWay.delete(batch);
     this.#next();
+  }
+
+  /** Returns whether another page may have sent the batch, perhaps while this one was waiting for an answer. */
+  #isShared(batch: Batch): boolean {
+    return this.#kept?.has(batch) ?? false;
+  }
+
+  #errorFor(batch: Batch, error: unknown): unknown {
+    if (!(error instanceof IntakeError && this.#isShared(batch))) return error;
+    return unknownOutcome(error, [batch.key], !isSingle(batch));
   }
 
   /** Removes an answered batch. If the batch was too large, its halves replace it. */

@@ -1,5 +1,5 @@
 import type { Connection } from '../connection.ts';
-import { limits } from '../limits.ts';
+import { resendUntilMs } from '../resend-until.ts';
 import type { Batch } from './interaction-batch.ts';
 
 const prefix = 'intake-client:';
@@ -23,8 +23,8 @@ export class KeptBatches {
   }
 
   /**
-   * Loads the batches that earlier pages kept, oldest first. Deletes batches that are too old to be sent without storing
-   * them twice.
+   * Loads the batches that other pages kept, oldest first. Deletes batches that are too old to be sent without storing them
+   * twice, or whose age is unknown because the clock was set back.
    */
   load(): Batch[] {
     const batches: Batch[] = [];
@@ -33,10 +33,9 @@ export class KeptBatches {
       const [owner, cut, ...parts] = (this.#storage.getItem(name) ?? '').split('\n');
       const cutMs = Number(cut);
       const key = name.slice(prefix.length);
-      if (!(Date.now() - cutMs < limits.keptForMs)) this.#storage.removeItem(name);
+      if (!(Date.now() < resendUntilMs(cutMs))) this.#storage.removeItem(name);
       else if (owner === this.#owner && parts.length > 0) {
-        // The page may have sent the batch after it was kept.
-        batches.push({ key, parts, bytes: parts.join().length, cutMs, settlers: [], isSentBefore: true });
+        batches.push({ key, parts, bytes: parts.join().length, cutMs, settlers: [] });
         this.#kept.add(key);
       }
     }
@@ -52,6 +51,11 @@ export class KeptBatches {
     } catch {
       // The storage has no room, but the batch is still sent as long as the page stays open.
     }
+  }
+
+  /** Returns whether another page may have sent the batch, because it was stored by this page or loaded by it. */
+  has({ key }: Batch): boolean {
+    return this.#kept.has(key);
   }
 
   forget({ key }: Batch): void {
