@@ -1,6 +1,6 @@
 import { Connection } from '../../../../../client/src/connection.ts';
-import { limits } from '../../../../../client/src/limits.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { resendUntilMs } from '../../../../../client/src/resend-until.ts';
 import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
 import { apiBase } from '../../../api/request.ts';
 import { askWorker } from './ask-worker.ts';
@@ -33,6 +33,8 @@ interface Interrupted {
   readonly rows: readonly Row[];
   readonly sent: SentRows;
   readonly startedMs: number;
+  /** The same moment on the clock that does not jump. */
+  readonly startedAtMs: number;
 }
 
 export interface UploadState {
@@ -144,13 +146,16 @@ export class FileUpload {
   /** Continues an interrupted step. If a response was lost, the service returns the same response again. */
   async continue(): Promise<void> {
     if (this.#interrupted === undefined) return;
+    const { sent, startedMs, startedAtMs } = this.#interrupted;
     // Interactions have no ids, so the service would store them twice once it has forgotten the Idempotency-Keys.
-    const isForgotten = Date.now() - this.#interrupted.startedMs > limits.keptForMs;
-    if (isForgotten && this.checker.type === 'interactions')
+    const untilMs = this.checker.type === 'interactions' ? resendUntilMs(startedMs, startedAtMs) : Infinity;
+    if (Date.now() > untilMs)
       this.#show({
-        error: new Error('It was interrupted a day ago. Upload the rows that are not stored as a new file.'),
+        error: new Error(
+          'It was interrupted a day ago, or the clock was set back. Upload the rows that are not stored as a new file.',
+        ),
       });
-    else await this.#send({ ...this.#interrupted, sent: new SentRows(this.#interrupted.sent) }, false);
+    else await this.#send({ ...this.#interrupted, sent: new SentRows(sent, untilMs) }, false);
   }
 
   stop(): void {
@@ -295,7 +300,8 @@ async function* chunked(rows: readonly Row[]): AsyncGenerator<readonly Row[]> {
 }
 
 function newStep(step: Step, rows: readonly Row[] = []): Interrupted {
-  return { step, key: newKey(), done: 0, rows, sent: new SentRows(), startedMs: Date.now() };
+  const [startedMs, startedAtMs] = [Date.now(), performance.now()];
+  return { step, key: newKey(), done: 0, rows, sent: new SentRows(), startedMs, startedAtMs };
 }
 
 /** Browsers offer `crypto.randomUUID` only over HTTPS and on localhost. */

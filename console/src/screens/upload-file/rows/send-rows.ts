@@ -20,9 +20,12 @@ interface RowCut extends Cut<Row> {
 export class SentRows implements SentRequests {
   readonly #earlier: ReadonlyMap<number, number>;
   readonly #noted = new Map<number, number>();
+  readonly #resendUntilMs: number;
 
-  constructor(earlier?: SentRows) {
+  /** `resendUntilMs` is the time (ms since 1970) after which the requests from before an interruption are not sent again. */
+  constructor(earlier?: SentRows, resendUntilMs = Infinity) {
     this.#earlier = earlier ? new Map([...earlier.#earlier, ...earlier.#noted]) : new Map();
+    this.#resendUntilMs = resendUntilMs;
   }
 
   countAt(index: number): number | undefined {
@@ -31,6 +34,10 @@ export class SentRows implements SentRequests {
 
   note(index: number, count: number): void {
     this.#noted.set(index, count);
+  }
+
+  resendUntilMs(index: number): number {
+    return this.#earlier.has(index) ? this.#resendUntilMs : Infinity;
   }
 }
 
