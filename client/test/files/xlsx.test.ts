@@ -112,6 +112,41 @@ describe('a spreadsheet', () => {
     expect(await created(duration)).toEqual([expect.stringContaining('is a duration')]);
   });
 
+  it('may have numbers that are formatted as dates, which are refused with their row and column', async () => {
+    const ean = '4006381333931';
+    const path = makeXlsx('shops.xlsx', [
+      ['shop_id', 'name', 'region', 'created', 'note'],
+      [ids.shop, 'Bakery', 'GB', time, { number: ean, isDate: true }],
+      [ids.shop, 'Bakery', 'GB', { number: ean, isDate: true }, null],
+      [ids.shop, { number: '5551234', isDate: true }, 'GB', time, null],
+      [{ number: ean, isDate: true }, 'Bakery', 'GB', time, null],
+      [null, null, null, { number: ean, isDate: true }],
+    ]);
+    const { records, failures } = await readAll(path);
+    expect(records).toMatchObject([{ line: 2, record: { created: '2026-03-14T09:26:53.000Z' } }]);
+    const message = expect.stringContaining('is a number that is formatted as a date');
+    expect(failures).toMatchObject([
+      { line: 3, problems: [{ column: 'created', field: 'created', message }] },
+      { line: 4, problems: [{ column: 'name', field: 'name', message }] },
+      { line: 5, problems: [{ column: 'shop_id', field: 'shop_id', message }] },
+      { line: 6, problems: [{ column: 'created', message }] },
+    ]);
+  });
+
+  it('never derives an id from a number that is formatted as a date', async () => {
+    const path = makeXlsx('shops.xlsx', [
+      ['EAN', 'name', 'region'],
+      [{ number: '4006381333931', isDate: true }, 'Bakery', 'GB'],
+      [number('4006381333931'), 'Bakery', 'GB'],
+    ]);
+    const { records, failures } = await readAll(path, { idFrom: ['EAN'] });
+    expect(records).toMatchObject([{ line: 3 }]);
+    const message = expect.stringContaining('is a number that is formatted as a date');
+    expect(failures).toMatchObject([{ line: 2, problems: [{ column: 'EAN', field: 'shop_id', message }] }]);
+    expect(failures[0]?.problems).toHaveLength(1);
+    expect(failures[0]?.record).not.toHaveProperty('shop_id');
+  });
+
   it('that is empty, not one, or too large explains what to do', async () => {
     await expect(readAll(makeXlsx('shops.xlsx', []))).rejects.toThrow(/its first sheet is empty; it needs/);
     await expect(readAll(makeFile('shops.xlsx', 'shop_id,name\n'))).rejects.toThrow(

@@ -75,17 +75,35 @@ function addRow(
   row: SheetRow,
   line: number,
 ): void {
-  const cells = header.map((_, index) => textOf(row[index]));
+  // No id may be derived from a number that is lost.
+  const cells = header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
   const { record, problems } = convertRow(plan, cells);
-  const unclear = plan.columns.flatMap(({ index, column, field }): Problem[] => {
-    const cell = row[index];
-    const message = cell instanceof Date ? unclearIn(cell, fine.has(index)) : undefined;
-    return message === undefined ? [] : [{ column, field, code: 'invalid_format', message }];
-  });
-  if (unclear.length > 0)
-    failures.push({ line, problems: [...(problems ?? []), ...unclear].slice(0, 5), record });
-  else if (problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
+  const unclear = [...plan.columns, ...lostKeysOf(plan, row)].flatMap(
+    ({ index, column, field }): Problem[] => {
+      const cell = row[index];
+      const message = cell instanceof Date ? unclearIn(cell, fine.has(index)) : undefined;
+      return message === undefined ? [] : [{ column, field, code: 'invalid_format', message }];
+    },
+  );
+  if (unclear.length > 0) {
+    const others = (problems ?? []).filter(({ field }) => !unclear.some((one) => one.field === field));
+    failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record });
+  } else if (problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, problems, record });
+}
+
+/**
+ * Returns whether the cell is a number that is too large for a date but is formatted as one. The library converts it to a date,
+ * so the number is lost.
+ */
+function isLost(cell: unknown): boolean {
+  return cell instanceof Date && !(cell.getTime() < lastDayEndMs);
+}
+
+/** Returns the columns of the record's key whose numbers are lost in this row. */
+function lostKeysOf({ key }: ColumnPlan, row: SheetRow) {
+  const lost = key?.columns.filter((index) => isLost(row[index])) ?? [];
+  return lost.map((index) => ({ index, column: key?.name ?? null, field: key?.field ?? null }));
 }
 
 /**
@@ -94,13 +112,15 @@ function addRow(
  */
 function hasFractions(rows: readonly SheetRow[], column: number): boolean {
   return rows.some(
-    ({ [column]: cell }) => cell instanceof Date && ![0, 999].includes(cell.getUTCMilliseconds()),
+    ({ [column]: cell }) =>
+      cell instanceof Date && !isLost(cell) && ![0, 999].includes(cell.getUTCMilliseconds()),
   );
 }
 
 /** Returns why a date cannot be read exactly, or undefined. Whole days are exact. */
 function unclearIn(date: Date, isFine: boolean): string | undefined {
   const ms = date.getTime();
+  if (isLost(date)) return 'is a number that is formatted as a date; format the column as a number';
   if (ms < firstDayMs)
     return 'is a duration, a time without a date, or a date before 1910; write it as text, such as 1909-12-31';
   if ((isFine && ms % dayMs !== 0) || ms % dayMs === dayMs - 1)
@@ -113,6 +133,9 @@ const dayMs = 86_400_000;
 /** A duration is stored like a date after the end of 1899, or of 1903. No record is about the years that follow. */
 const firstDayMs = Date.UTC(1910, 0, 1);
 
+/** Spreadsheets have no dates after the year 9999. */
+const lastDayEndMs = Date.UTC(10_000, 0, 1);
+
 function isFilled(row: SheetRow): boolean {
   return row.some((cell) => textOf(cell).trim() !== '');
 }
@@ -122,8 +145,9 @@ function textOf(cell: unknown): string {
   return cell instanceof Date ? isoOf(cell) : String(cell);
 }
 
-/** Formats a date as ISO 8601, rounded to seconds if it is a millisecond too low. */
+/** Formats a date as ISO 8601, rounded to seconds if it is a millisecond too low. The library's dates may be invalid. */
 function isoOf(date: Date): string {
+  if (Number.isNaN(date.getTime())) return String(date);
   const isLow = date.getUTCMilliseconds() === 999;
   return new Date(date.getTime() + (isLow ? 1 : 0)).toISOString();
 }
