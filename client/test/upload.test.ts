@@ -248,6 +248,21 @@ it('throws a typed error at once if a retry cannot help', async () => {
   expect(() => new Intake({ url: server.url, key: 'a b' })).toThrow('API key');
 });
 
+it('refuses a name at once that cannot be part of an Idempotency-Key', async () => {
+  const intake = new Intake({ url: server.url, key });
+  const refused = 'at most 240 characters, all of them Latin-1';
+  for (const name of ['历史', 'Łódź', '€', '😀', 'a\nb', 'a\0', 'x'.repeat(241)]) {
+    expect(() => intake.upload('tags', [], { name })).toThrow(refused);
+    expect(() => intake.interactions.upload([], { name })).toThrow(refused);
+  }
+  for (const name of ['Käse 1', 'x'.repeat(240)]) {
+    const tags = [newTag()];
+    const { counts } = await intake.upload('tags', tags, { name }).finish();
+    expect(counts).toMatchObject({ created: 1 });
+    expect(await intake.upload('tags', tags, { name }).finish()).toMatchObject({ counts });
+  }
+});
+
 it('an AbortSignal ends an upload, and its requests with it', async () => {
   const tags = many(20_000, () => newTag());
   const { proxy, intake } = await through(({ body }) =>

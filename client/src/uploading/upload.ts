@@ -27,8 +27,8 @@ export interface UploadOptions {
   readonly dryRun?: boolean;
   /**
    * The name of the whole upload. Uploading the same records with the same name within 24 hours returns the first result
-   * again, and records added at the end are stored, for which the key must be allowed to read data. Default: a new name each
-   * time.
+   * again, and records added at the end are stored, for which the key must be allowed to read data. It has up to 240 Latin-1
+   * characters. Default: a new name each time.
    */
   readonly name?: string;
   readonly signal?: AbortSignal;
@@ -76,6 +76,10 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
   constructor(connection: Connection, type: T, records: Records<UploadedOf[T]>, options: UploadOptions) {
     // An invalid type should fail here, where the mistake is, rather than when the first request is sent.
     if (type !== 'interactions') checkedType(type);
+    if (options.name !== undefined && !allowedName.test(options.name))
+      throw new TypeError(
+        'name must have at most 240 characters, all of them Latin-1 and printable, because each Idempotency-Key begins with it',
+      );
     this.#connection = connection;
     this.#type = type;
     this.#records = records;
@@ -128,6 +132,11 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     }
   }
 }
+
+/**
+ * HTTP headers can have these characters. The service accepts keys of 255 characters, which leaves 15 for the index of a record.
+ */
+const allowedName = /^[ -~\xa0-\xff]{0,240}$/;
 
 const none: UploadCounts = { ...noCounts, unknown: 0 };
 
