@@ -314,6 +314,6 @@ function withAdvice(error: unknown, planned: Planned, { state, open }: Run): unk
     ...lines,
     open === 0 && !mayHaveSent(planned)
       ? `Nothing in ${path} was stored.`
-      : `No request for ${path} was answered, and part of it may be stored. ${resume}; nothing is stored twice.`,
+      : `No request for ${path} was answered completely, and part of it may be stored. ${resume}; nothing is stored twice.`,
   );
 }
