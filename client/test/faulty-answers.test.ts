@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { Intake, type IntakeError } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Answer, json, startHostileServer } from './support/hostile-server.ts';
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
-import { type Place, runIntake } from './support/run-intake.ts';
+import { feedIntake, type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests how the command and the library handle answers that are wrong, incomplete or in an unusual order. */
 
@@ -114,12 +114,12 @@ it('nothing is stored of an upload if Intake refuses the key each time', async (
 });
 
 /** The answer to an upload of 1,000 records per batch. Batches with status 500 are not stored. */
-function answerOf(statuses: readonly number[], headers: Record<string, string> = {}): Answer {
+function answerOf(statuses: readonly number[], headers = {}, code = 'not_stored'): Answer {
   const batches = statuses.map((status, batch) => {
     const [created, failed] = status === 500 ? [0, 1_000] : [1_000, 0];
     const errors = Array.from({ length: failed }, (_, at) => ({
       ...{ index: batch * 1_000 + at, id: null, field: null },
-      ...{ code: 'not_stored', message: 'nothing in this batch was stored' },
+      ...{ code, message: 'a problem on our side' },
     }));
     const data = {
       counts: { ...counts, received: 1_000, created, failed },
@@ -210,6 +210,32 @@ it.each([
   expect(keys).toEqual(Array.from(keys, () => keys[0]));
   expect(keys).toHaveLength(answers.length + 1);
   expect(existsSync(join(cwd, `${type}.csv.journal`))).toBe(false);
+});
+
+it('the command does not count interactions from standard input as failed if they may be stored', async () => {
+  const input = `${JSON.stringify(interaction)}\n`.repeat(2_000);
+  const { place, keys } = await startInTurn(answerOf([200, 500], retryLater, 'outcome_unknown'));
+  const { exitCode, stdout, stderr } = await feedIntake(
+    place,
+    input,
+    'upload',
+    '-',
+    '--type',
+    'interactions',
+  );
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain(`\n  intake requests --idempotency-key ${keys[0]}\n`);
+  expect(existsSync(join(cwd, 'interactions.failed.ndjson'))).toBe(false);
+});
+
+it('it counts those as failed that are certainly not stored', async () => {
+  const input = `${JSON.stringify(interaction)}\n`.repeat(2_000);
+  const { place } = await startInTurn(answerOf([200, 500], retryLater));
+  const { exitCode, stdout } = await feedIntake(place, input, 'upload', '-', '--type', 'interactions');
+  expect(exitCode).toBe(1);
+  expect(stdout).toContain('Correct them and upload either file');
+  const failed = readFileSync(join(cwd, 'interactions.failed.ndjson'), 'utf8');
+  expect(failed.trimEnd().split('\n')).toHaveLength(1_000);
 });
 
 const busy = { batches: [], remaining: 1, next_cursor: 'here' };
