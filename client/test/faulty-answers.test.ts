@@ -114,7 +114,12 @@ it('nothing is stored of an upload if Intake refuses the key each time', async (
 });
 
 /** The answer to an upload of 1,000 records per batch. Batches with status 500 are not stored. */
-function answerOf(statuses: readonly number[], headers = {}, code = 'not_stored'): Answer {
+function answerOf(
+  statuses: readonly number[],
+  headers = {},
+  code = 'not_stored',
+  requestId: string = randomUUID(),
+): Answer {
   const batches = statuses.map((status, batch) => {
     const [created, failed] = status === 500 ? [0, 1_000] : [1_000, 0];
     const errors = Array.from({ length: failed }, (_, at) => ({
@@ -129,7 +134,7 @@ function answerOf(statuses: readonly number[], headers = {}, code = 'not_stored'
     };
     return { batch: batch + 1, status, data };
   });
-  return json(new Set(statuses).size > 1 ? 207 : 200, { request_id: randomUUID(), batches }, headers);
+  return json(new Set(statuses).size > 1 ? 207 : 200, { request_id: requestId, batches }, headers);
 }
 
 /** Longer than any request is retried. */
@@ -237,6 +242,31 @@ it('it counts those as failed that are certainly not stored', async () => {
   const failed = readFileSync(join(cwd, 'interactions.failed.ndjson'), 'utf8');
   expect(failed.trimEnd().split('\n')).toHaveLength(1_000);
 });
+
+it.each([
+  [20, 'with the name history; nothing is stored twice'],
+  [30, 'could be stored twice if they are uploaded again'],
+])(
+  'an upload that began %i hours ago reports until when the service knows its requests',
+  async (hours, advice) => {
+    const beganMs = Date.now() - hours * 3_600_000;
+    const hex = beganMs.toString(16).padStart(12, '0');
+    const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7${randomUUID().slice(15)}`;
+    const repeated = answerOf([200, 200, 200, 200, 200], {}, '', id);
+    const { intake } = await start((outgoing, incoming) => {
+      const isFirst = String(incoming.headers['idempotency-key']).endsWith('-0');
+      (isFirst ? repeated : isAway)(outgoing, incoming);
+    });
+    const upload = intake.interactions.upload(new Array(5_001).fill(interaction), { name: 'history' });
+    const error: IntakeError = await upload.finish().then(
+      () => expect.fail('it succeeded'),
+      (thrown) => thrown,
+    );
+    expect(error).toMatchObject({ outcome: 'unknown', idempotencyKeys: ['history-0'] });
+    expect(error.message).toContain(new Date(beganMs + limits.keptForMs).toISOString());
+    expect(error.message).toContain(advice);
+  },
+);
 
 const busy = { batches: [], remaining: 1, next_cursor: 'here' };
 
