@@ -10,6 +10,7 @@ import {
   mayBeStored,
   mayRetry,
   retryAfterOf,
+  takesBack,
 } from './retrying.ts';
 import { wait } from './wait.ts';
 
@@ -113,6 +114,9 @@ export class Connection {
     const deadline = new Deadline(this.retryForMs, call);
     const isStoring = call.isStoring ?? (call.method ?? 'GET') !== 'GET';
     let isUnknown = call.isSentBefore ?? false;
+    /** The batches that an answer has reported as processed, whatever the later answers are. */
+    const processed = new Set<number>();
+    const isPartlyStored = () => isStoring && processed.size > 0;
     let isOpen = false;
     let isHurried = call.urgent ?? false;
     let foreignAnswers = 0;
@@ -122,7 +126,7 @@ export class Connection {
       // Return the response instead of throwing, because the caller reports the outcome of each record in these batches.
       if (last && batchesOf(last) && lastError.code !== 'unexpected_answer')
         return { ...(last as Answer), isUnknown };
-      throw final(withoutPath(this.origin, lastError), call, isStoring && isUnknown);
+      throw final(withoutPath(this.origin, lastError), call, (isStoring && isUnknown) || isPartlyStored());
     };
     for (let attempt = 0; ; attempt++) {
       if (!isHurried) await this.#pause(call.signal);
@@ -138,8 +142,9 @@ export class Connection {
       const error = outcome instanceof IntakeError ? outcome : errorIn(outcome, call);
       if (error === undefined) return outcome as Answer;
       [last, lastError] = [outcome, error];
-      isUnknown ||= isStoring && mayBeStored(outcome, error);
-      isOpen = isUnknown;
+      const isTakenBack = takesBack(processed, outcome);
+      isUnknown ||= isStoring && (isTakenBack || mayBeStored(outcome, error));
+      isOpen = isUnknown || isPartlyStored();
       if (!isOpen) call.onOpen?.(-1);
       const isOther = isStoring && isForeign(outcome, error);
       if (isOther) foreignAnswers++;

@@ -126,14 +126,27 @@ export function partlyStored(
     name,
     stored,
     keys,
-  }: { readonly name: string; readonly stored: number; readonly keys: readonly string[] },
+    untilMs,
+    nowMs,
+  }: {
+    readonly name: string;
+    readonly stored: number;
+    readonly keys: readonly string[];
+    /** The service's time when it may have forgotten the first request, and its time now. */
+    readonly untilMs: number;
+    readonly nowMs: number;
+  },
 ): IntakeError {
   const records = `${stored} ${stored === 1 ? 'record' : 'records'}`;
-  return withUnknown(
-    error,
-    `${records} of earlier requests are stored, and others may be. To continue, upload the same records within 24 hours with the name ${name}; nothing is stored twice.`,
-    [...keys, ...error.idempotencyKeys],
-  );
+  const until = new Date(untilMs).toISOString();
+  const next =
+    nowMs < untilMs
+      ? `To continue, upload the same records before ${until} with the name ${name}; nothing is stored twice.`
+      : `The service may have forgotten the first request since ${until}, so interactions could be stored twice if they are uploaded again, even with the name ${name}.`;
+  return withUnknown(error, `${records} of earlier requests are stored, and others may be. ${next}`, [
+    ...keys,
+    ...error.idempotencyKeys,
+  ]);
 }
 
 function withUnknown(error: IntakeError, known: string, keys: readonly string[]): IntakeError {

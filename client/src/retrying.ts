@@ -42,6 +42,17 @@ export function mayBeStored(outcome: Answer | IntakeError, error: IntakeError): 
   return batches.some(({ data: { errors } }) => !errors || errors.some(({ code }) => code === unknown));
 }
 
+/**
+ * Adds the batches that this answer reports as processed to those of earlier attempts. Returns whether the answer reports one
+ * of the earlier ones as not stored, which an attempt without a database does.
+ */
+export function takesBack(processed: Set<number>, outcome: Answer | IntakeError): boolean {
+  const batches = batchesOf(outcome) ?? [];
+  const isTakenBack = batches.some(({ status }, at) => status === 500 && processed.has(at));
+  for (const [at, { status }] of batches.entries()) if (status !== 500) processed.add(at);
+  return isTakenBack;
+}
+
 /** Returns the error to throw after the last attempt. */
 export function final(error: IntakeError, { headers, path }: Call, isUnknown: boolean): IntakeError {
   if (!isUnknown) return error;

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
-import { Intake } from '../src/index.ts';
+import { Intake, type IntakeError } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Answer, json, startHostileServer } from './support/hostile-server.ts';
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
-import { type Place, runIntake } from './support/run-intake.ts';
+import { feedIntake, type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests how the command and the library handle answers that are wrong, incomplete or in an unusual order. */
 
@@ -112,6 +112,161 @@ it('nothing is stored of an upload if Intake refuses the key each time', async (
   expect(existsSync(join(cwd, 'shops.csv.journal'))).toBe(false);
   expect(seen.length).toBeGreaterThan(1);
 });
+
+/** The answer to an upload of 1,000 records per batch. Batches with status 500 are not stored. */
+function answerOf(
+  statuses: readonly number[],
+  headers = {},
+  code = 'not_stored',
+  requestId: string = randomUUID(),
+): Answer {
+  const batches = statuses.map((status, batch) => {
+    const [created, failed] = status === 500 ? [0, 1_000] : [1_000, 0];
+    const errors = Array.from({ length: failed }, (_, at) => ({
+      ...{ index: batch * 1_000 + at, id: null, field: null },
+      ...{ code, message: 'a problem on our side' },
+    }));
+    const data = {
+      counts: { ...counts, received: 1_000, created, failed },
+      errors,
+      warnings: [],
+      error: 'no',
+    };
+    return { batch: batch + 1, status, data };
+  });
+  return json(new Set(statuses).size > 1 ? 207 : 200, { request_id: requestId, batches }, headers);
+}
+
+/** Longer than any request is retried. */
+const retryLater = { 'retry-after': '3600' };
+const away = { code: 'database_unavailable', message: 'The database is away. Nothing was stored.' };
+const [isAway, isTooLarge] = [json(503, away, retryLater), json(413, { ...away, code: 'body_too_large' })];
+
+/** Answers each upload with the next of these answers. */
+async function startInTurn(...answers: Answer[]) {
+  const keys: unknown[] = [];
+  const started = await start((outgoing, incoming) => {
+    if (incoming.method !== 'POST') return json(200, {})(outgoing, incoming);
+    keys.push(incoming.headers['idempotency-key']);
+    (answers.shift() ?? json(400, away))(outgoing, incoming);
+  });
+  return { ...started, keys };
+}
+
+const interaction = {
+  ...{ interaction_type: 'SHARE', item_type: 'SHOP', item_id: randomUUID() },
+  ...{ user_id: 'visitor', event_timestamp: 1 },
+} as const;
+
+it.each([
+  ['the database is away', isAway],
+  ['the request is too large for another process', isTooLarge],
+])('a request that an attempt stored in part is unknown if then %s', async (_what, last) => {
+  setLimit('backoffFirstMs', 1);
+  const shop = { shop_id: randomUUID(), name: 'a', region: 'GB' };
+  for (const type of ['interactions', 'shops']) {
+    const { intake, keys } = await startInTurn(answerOf([200, 500]), last);
+    const upload =
+      type === 'shops'
+        ? intake.upload(
+            'shops',
+            new Array(2_000).fill(0).map(() => ({ ...shop, shop_id: randomUUID() })),
+          )
+        : intake.interactions.upload(new Array(2_000).fill(interaction));
+    const error: IntakeError = await upload.finish().then(
+      () => expect.fail('it succeeded'),
+      (thrown) => thrown,
+    );
+    expect(error).toMatchObject({ outcome: 'unknown', idempotencyKeys: [keys[0]] });
+    expect(error.message).not.toContain('Nothing was stored');
+    expect(keys).toEqual([keys[0], keys[0]]);
+  }
+});
+
+it('records that an attempt stored are unknown if a later one reports them as not stored', async () => {
+  setLimit('backoffFirstMs', 1);
+  const { intake } = await startInTurn(answerOf([200, 200, 500]), answerOf([200, 500, 500], retryLater));
+  const result = await intake.interactions.upload(new Array(3_000).fill(interaction)).finish();
+  expect(result.counts).toMatchObject({ received: 3_000, created: 1_000, failed: 0, unknown: 2_000 });
+});
+
+it('records that no attempt stored count as failed', async () => {
+  setLimit('backoffFirstMs', 1);
+  const { intake } = await startInTurn(answerOf([200, 500]), answerOf([200, 500], retryLater));
+  const result = await intake.interactions.upload(new Array(2_000).fill(interaction)).finish();
+  expect(result.counts).toMatchObject({ received: 2_000, created: 1_000, failed: 1_000, unknown: 0 });
+});
+
+it.each([
+  ['shops', 'no answer shows the rest', [answerOf([200, 500]), isAway]],
+  ['interactions', 'no answer shows the rest', [answerOf([200, 500]), isAway]],
+  ['interactions', 'the last answer shows it too', [answerOf([200, 500], retryLater)]],
+])('the command resumes a request with %s that was stored in part, if %s', async (type, _what, answers) => {
+  putShops(1);
+  const rows = `${Object.values(interaction).join()}\n`.repeat(2_000);
+  writeFileSync(join(cwd, 'interactions.csv'), `${Object.keys(interaction).join()}\n${rows}`);
+  const { place, keys } = await startInTurn(...answers, answerOf([200, 200]));
+  const first = await runIntake(place, 'upload', `${type}.csv`);
+  expect(first).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(first.stderr).toContain('Run the same command with --resume');
+  expect(first.stderr).not.toContain('was stored');
+  const second = await runIntake(place, 'upload', `${type}.csv`, '--resume');
+  expect(second.exitCode, second.stderr).toBe(0);
+  expect(keys).toEqual(Array.from(keys, () => keys[0]));
+  expect(keys).toHaveLength(answers.length + 1);
+  expect(existsSync(join(cwd, `${type}.csv.journal`))).toBe(false);
+});
+
+it('the command does not count interactions from standard input as failed if they may be stored', async () => {
+  const input = `${JSON.stringify(interaction)}\n`.repeat(2_000);
+  const { place, keys } = await startInTurn(answerOf([200, 500], retryLater, 'outcome_unknown'));
+  const { exitCode, stdout, stderr } = await feedIntake(
+    place,
+    input,
+    'upload',
+    '-',
+    '--type',
+    'interactions',
+  );
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain(`\n  intake requests --idempotency-key ${keys[0]}\n`);
+  expect(existsSync(join(cwd, 'interactions.failed.ndjson'))).toBe(false);
+});
+
+it('it counts those as failed that are certainly not stored', async () => {
+  const input = `${JSON.stringify(interaction)}\n`.repeat(2_000);
+  const { place } = await startInTurn(answerOf([200, 500], retryLater));
+  const { exitCode, stdout } = await feedIntake(place, input, 'upload', '-', '--type', 'interactions');
+  expect(exitCode).toBe(1);
+  expect(stdout).toContain('Correct them and upload either file');
+  const failed = readFileSync(join(cwd, 'interactions.failed.ndjson'), 'utf8');
+  expect(failed.trimEnd().split('\n')).toHaveLength(1_000);
+});
+
+it.each([
+  [20, 'with the name history; nothing is stored twice'],
+  [30, 'could be stored twice if they are uploaded again'],
+])(
+  'an upload that began %i hours ago reports until when the service knows its requests',
+  async (hours, advice) => {
+    const beganMs = Date.now() - hours * 3_600_000;
+    const hex = beganMs.toString(16).padStart(12, '0');
+    const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7${randomUUID().slice(15)}`;
+    const repeated = answerOf([200, 200, 200, 200, 200], {}, '', id);
+    const { intake } = await start((outgoing, incoming) => {
+      const isFirst = String(incoming.headers['idempotency-key']).endsWith('-0');
+      (isFirst ? repeated : isAway)(outgoing, incoming);
+    });
+    const upload = intake.interactions.upload(new Array(5_001).fill(interaction), { name: 'history' });
+    const error: IntakeError = await upload.finish().then(
+      () => expect.fail('it succeeded'),
+      (thrown) => thrown,
+    );
+    expect(error).toMatchObject({ outcome: 'unknown', idempotencyKeys: ['history-0'] });
+    expect(error.message).toContain(new Date(beganMs + limits.keptForMs).toISOString());
+    expect(error.message).toContain(advice);
+  },
+);
 
 const busy = { batches: [], remaining: 1, next_cursor: 'here' };
 

@@ -48,6 +48,8 @@ export interface SendOptions {
   /** The prefix of every Idempotency-Key. */
   readonly key: string;
   readonly sent?: SentRequests | undefined;
+  /** Whether interactions that may be stored end the upload. Otherwise they are reported like failed ones. */
+  readonly refusesUnknown?: boolean | undefined;
   /** Called with 1 when a request may be stored, and with -1 if it certainly is not. */
   readonly onOpen?: ((change: 1 | -1) => void) | undefined;
   readonly dryRun?: boolean | undefined;
@@ -177,7 +179,8 @@ async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
       onOpen: options.onOpen,
     });
     const outcome = outcomeOf(body as UploadAnswer, isUnknown);
-    if (type === 'interactions' && options.sent) refuseUnfinished(outcome, key);
+    if (type === 'interactions' && options.refusesUnknown)
+      refuseUnfinished(outcome, key, options.sent !== undefined);
     return outcome;
   } catch (error) {
     if (mustSplit(error)) {
@@ -271,11 +274,12 @@ function outcomeOf({ request_id, batches }: UploadAnswer, isUnknown: boolean): O
 }
 
 /**
- * Throws if the service did not store interactions that it could have stored, so that a resumed upload sends them again with
- * the same key. If they counted as failed, uploading the failed records could store them twice.
+ * Throws if interactions may be stored, because uploading the failed records could store them twice if they counted as failed.
+ * An upload that can be resumed sends them again with the same key, and interactions that are certainly not stored too.
  */
-function refuseUnfinished({ failed, requestIds }: Outcome, key: string): void {
-  const isOpen = ({ code }: RecordProblem) => code === 'not_stored' || code === 'outcome_unknown';
+function refuseUnfinished({ failed, requestIds }: Outcome, key: string, isResumable: boolean): void {
+  const isOpen = ({ code }: RecordProblem) =>
+    code === 'outcome_unknown' || (isResumable && code === 'not_stored');
   const open = failed.filter(({ problems }) => problems.some(isOpen)).length;
   if (open === 0) return;
   const message = `The service had a problem with ${open} interactions.`;

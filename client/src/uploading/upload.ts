@@ -3,6 +3,7 @@ import type { Connection } from '../connection.ts';
 import { IntakeError, partlyStored } from '../errors.ts';
 import type { RecordOf, UploadType } from '../generated/resources.ts';
 import type { NewInteraction } from '../interactions/interaction-batch.ts';
+import { limits } from '../limits.ts';
 import { type Cut, RequestCutter } from './request-cutter.ts';
 import {
   addCounts,
@@ -26,9 +27,9 @@ export interface UploadOptions {
   /** Check everything but store nothing. */
   readonly dryRun?: boolean;
   /**
-   * The name of the whole upload. Uploading the same records with the same name within 24 hours returns the first result
-   * again, and records added at the end are stored, for which the key must be allowed to read data. It has up to 240 Latin-1
-   * characters. Default: a new name each time.
+   * The name of the whole upload. Uploading the same records with the same name within 24 hours of the first time returns the
+   * first result again, and records added at the end are stored, for which the key must be allowed to read data. It has up to
+   * 240 Latin-1 characters. Default: a new name each time.
    */
   readonly name?: string;
   readonly signal?: AbortSignal;
@@ -118,8 +119,12 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     let counts = none;
     const failed: FailedRecord<UploadedOf[T]>[] = [];
     const keys: string[] = [];
+    const startedMs = Date.now();
+    let firstMs = Infinity;
     try {
       for await (const step of this.#steps(name)) {
+        // If an earlier upload with this name has sent the request, the answer repeats the id from that time.
+        for (const id of step.requestIds) firstMs = Math.min(firstMs, timeOf(id) ?? startedMs);
         if (step.requestIds.length > 0) keys.push(keyOf(name, counts.received));
         counts = step.counts;
         for (const each of step.failed) failed.push(each);
@@ -128,7 +133,13 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     } catch (error) {
       const mayBeStored = counts.received - counts.failed;
       if (dryRun || mayBeStored === 0 || !(error instanceof IntakeError)) throw error;
-      throw partlyStored(error, { name, stored: mayBeStored - counts.unknown, keys });
+      throw partlyStored(error, {
+        name,
+        stored: mayBeStored - counts.unknown,
+        keys,
+        untilMs: firstMs + limits.keptForMs,
+        nowMs: this.#connection.serviceMs() ?? Date.now(),
+      });
     }
   }
 }
@@ -139,6 +150,12 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
 const allowedName = /^[ -~\xa0-\xff]{0,240}$/;
 
 const none: UploadCounts = { ...noCounts, unknown: 0 };
+
+/** Returns the time of a request id, which is a UUID version 7. */
+function timeOf(requestId: string): number | undefined {
+  const [, first, second] = /^([0-9a-f]{8})-([0-9a-f]{4})-7/i.exec(requestId) ?? [];
+  return first === undefined ? undefined : Number.parseInt(`${first}${second}`, 16);
+}
 
 function isUnknown({ problems }: Outcome['failed'][number]): boolean {
   return problems.some(({ code }) => code === 'outcome_unknown');

@@ -257,7 +257,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
     if (isHashed) await askTime(run);
     return await uploadFile(run, file, before, journal);
   } catch (error) {
-    throw journal ? withAdvice(error, one, run) : error;
+    throw journal ? withAdvice(error, one, run) : withKeys(error, one);
   } finally {
     await journal?.close();
     await file?.close();
@@ -314,6 +314,12 @@ function withAdvice(error: unknown, planned: Planned, { state, open }: Run): unk
     ...lines,
     open === 0 && !mayHaveSent(planned)
       ? `Nothing in ${path} was stored.`
-      : `No request for ${path} was answered, and part of it may be stored. ${resume}; nothing is stored twice.`,
+      : `No request for ${path} was answered completely, and part of it may be stored. ${resume}; nothing is stored twice.`,
   );
+}
+
+/** Interactions from standard input cannot be resumed, and a new upload would store them again. */
+function withKeys(error: unknown, { path, type }: Planned): unknown {
+  if (type !== 'interactions' || !(error instanceof IntakeError) || error.outcome === 'failed') return error;
+  return new UsageError(...explain(error), ...adviceForUnknown(path, error.idempotencyKeys));
 }

@@ -183,7 +183,7 @@ export function adviceForUnknown(file: string, keys: readonly string[]): readonl
   return [
     'The outcome of these requests is unknown. The last number in each key is the number of records before the request. A request is stored if this prints its receipt:',
     ...keys.map((key) => `  intake requests --idempotency-key ${key}`),
-    `Write what is missing, and everything after these requests, to a separate file, upload that, and remove ${journalOf(file)}.`,
+    `Write what is missing, and everything after these requests, to a separate file${file === '-' ? ' and upload that' : `, upload that, and remove ${journalOf(file)}`}.`,
   ];
 }
 

@@ -91,6 +91,7 @@ export async function uploadFile(
       run.open += change;
     },
     sent,
+    refusesUnknown: run.dryRun === undefined,
   };
   for await (const { cut, outcome: answer } of sendCuts(
     run.connection,
