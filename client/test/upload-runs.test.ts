@@ -168,9 +168,8 @@ it('messages that cannot be printed change only the exit code', async () => {
   expect(journals()).toEqual([]);
 });
 
-it('a run that is killed between the removal of two journals has reported its result', async () => {
-  put('interactions.csv', 100);
-  put('interactions-2.csv', 100);
+/** Returns settings with which the command is killed once it has removed its first journal. */
+function killedAtRemoval(): Record<string, string> {
   const preload = join(place.cwd, 'kill.mjs');
   writeFileSync(
     preload,
@@ -185,7 +184,13 @@ fsp.rm = async (path, options) => {
 };
 syncBuiltinESMExports();`,
   );
-  const env = { ...place.env, NODE_OPTIONS: `--import=${preload}` };
+  return { NODE_OPTIONS: `--import=${preload}` };
+}
+
+it('a run that is killed between the removal of two journals has reported its result', async () => {
+  put('interactions.csv', 100);
+  put('interactions-2.csv', 100);
+  const env = { ...place.env, ...killedAtRemoval() };
   const args = ['upload', 'interactions.csv', 'interactions-2.csv'] as const;
   const killed = await runIntake({ ...place, env }, ...args);
   expect(killed.exitCode).toBe(null);
@@ -194,6 +199,21 @@ syncBuiltinESMExports();`,
   const resumed = await runIntake(place, ...args, '--resume');
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(resumed.stderr).toContain('is finished: its result was reported');
+  expect(await countOf()).toBe(200);
+  expect(journals()).toEqual([]);
+});
+
+it('a run that is killed while it removes journals because nothing was stored leaves no file out', async () => {
+  put('interactions.csv', 100);
+  put('interactions-2.csv', 100);
+  const env = { ...place.env, INTAKE_KEY: `${key.slice(0, -1)}${key.endsWith('0') ? 1 : 0}` };
+  const args = ['upload', 'interactions.csv', 'interactions-2.csv'] as const;
+  const killed = await runIntake({ ...place, env: { ...env, ...killedAtRemoval() } }, ...args);
+  expect(killed.exitCode).toBe(null);
+  expect(journals()).toHaveLength(1);
+  const resumed = await runIntake(place, ...args, '--resume');
+  expect(resumed.exitCode, resumed.stderr).toBe(0);
+  expect(resumed.stderr).not.toContain('is finished');
   expect(await countOf()).toBe(200);
   expect(journals()).toEqual([]);
 });
@@ -242,6 +262,14 @@ it('a file that was resumed alone is not sent again with the others', async () =
     writeFileSync(path, readFileSync(path, 'utf8').replace(stuck.env.INTAKE_URL ?? '', server.url));
   }
   expect(await runIntake(place, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 0 });
+  // A refused key does not lose the proof that this file is finished.
+  const env = { ...place.env, INTAKE_KEY: `${key.slice(0, -1)}${key.endsWith('0') ? 1 : 0}` };
+  const both = ['upload', 'interactions.csv', 'interactions-2.csv', '--resume'];
+  for (const args of [both, ['upload', 'interactions-2.csv', '--resume'], both]) {
+    const refused = await runIntake({ ...place, env }, ...args);
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(refused.stderr).toContain('does not accept the API key');
+  }
   const rest = await runIntake(place, 'upload', 'interactions.csv', 'interactions-2.csv', '--resume');
   expect(rest.exitCode, rest.stderr).toBe(0);
   expect(rest.stderr).toContain('interactions.csv is finished');

@@ -31,7 +31,14 @@ import {
   refuseRepeat,
   reported,
 } from '../uploading/earlier-run.ts';
-import { type Circumstances, type Earlier, Journal, markReady, removeJournal } from '../uploading/journal.ts';
+import {
+  type Circumstances,
+  type Earlier,
+  Journal,
+  markReady,
+  removeJournals,
+  removeUnsent,
+} from '../uploading/journal.ts';
 import { lockFiles } from '../uploading/lock-files.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
@@ -112,7 +119,7 @@ async function uploadFound(values: Values, found: Found): Promise<number> {
   if (failure !== undefined) throw notReported(failure, isDryRun);
   if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
   // If one file could not be read to its end, --resume needs every file's journal.
-  else await removeJournals(planned);
+  else await removeJournals(journaled(planned));
   return exitCode;
 }
 
@@ -182,27 +189,28 @@ async function plan(
 
 /** Creates the journals of all files that have none, so that --resume knows them whenever this run is interrupted. */
 async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
-  const begun: string[] = [];
+  const begun: Planned[] = [];
   try {
     const all: Planned[] = [];
     for (const one of planned) {
       const { path, circumstances, earlier } = one;
       const upload = circumstances && !earlier ? crypto.randomUUID() : undefined;
       all.push(upload === undefined ? one : { ...one, upload });
-      if (!circumstances || upload === undefined) continue;
-      await (await Journal.begin(path, circumstances, upload, false)).close();
-      begun.push(path);
+      // A journal that is not ready is replaced too. Otherwise it would deny later that the others are finished.
+      if (!circumstances || (earlier && (earlier.isReady || isBegun(earlier)))) continue;
+      await (await Journal.begin(path, circumstances, upload ?? earlier?.upload ?? '', false)).close();
+      begun.push(one);
     }
-    for (const path of begun) await markReady(path);
+    for (const { path } of begun) await markReady(path);
     return all;
   } catch (error) {
-    for (const path of begun) await removeJournal(path);
+    await removeUnsent(journaled(begun.filter(({ earlier }) => earlier === undefined)));
     throw error;
   }
 }
 
-async function removeJournals(planned: readonly Planned[]): Promise<void> {
-  for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
+function journaled(planned: readonly Planned[]): string[] {
+  return planned.flatMap(({ path, circumstances }) => (circumstances ? [path] : []));
 }
 
 /**
@@ -217,9 +225,10 @@ async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileRes
       if (results.at(-1)?.broken) break;
     }
   } catch (error) {
-    // Without a trace of an earlier request, nothing has to be resumed.
-    const isNothingStored = run.open === 0 && run.state !== 'answered' && !planned.some(mayHaveSent);
-    if (isNothingStored && results.length === 0) await removeJournals(planned);
+    // Journals of an earlier run are kept, because they may show that its other files are finished.
+    const isFirst = planned.every(({ earlier }) => earlier === undefined);
+    const isNothingStored = run.open === 0 && run.state !== 'answered' && results.length === 0;
+    if (isFirst && isNothingStored) await removeUnsent(journaled(planned));
     throw error;
   } finally {
     run.progress.clear();

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Connection } from '../../connection.ts';
 import { realPathOf } from '../../files/find-files.ts';
@@ -17,6 +16,7 @@ import {
   type JournalState,
   journalOf,
   readJournal,
+  rewriteJournal,
   type Sent,
   sizeOf,
 } from './journal.ts';
@@ -48,7 +48,10 @@ export async function findEarlier(
     else {
       earlier.set(one.file, found.earlier);
       const folder = dirname(realPathOf(one.file));
-      for (const name of found.head.files) members.set(resolve(folder, name), found.isReady);
+      for (const name of found.head.files) {
+        const member = resolve(folder, name);
+        members.set(member, found.earlier.isReady && members.get(member) !== false);
+      }
     }
   }
   const unknown = without.filter(({ file }) => !members.has(realPathOf(file)));
@@ -62,7 +65,7 @@ export async function findEarlier(
 }
 
 /** Marks a file whose result was reported by an earlier run. */
-export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0 };
+export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0, isReady: true };
 
 export function filesFrom(file: string, all: readonly string[]): string[] {
   return all.map((other) => relative(dirname(realPathOf(file)), realPathOf(other)));
@@ -90,16 +93,18 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
   // A complete file has replaced the broken one, so upload it from the beginning.
   if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
-    return { head, isReady, earlier: { upload, state: undefined, sent: noted, bytes: length } };
+    return { head, earlier: { upload, state: undefined, sent: noted, bytes: length, isReady } };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
   await refuseOthers(connection, { file, type, head, now, state, sent: noted });
   const sent = await byThisClock(connection, noted);
   refuseForgotten(file, head.upload, [...sent.values()]);
-  const earlier = { upload: head.upload, state, sent };
-  if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
-  const rewritten = await rewrite(file, { ...head, ready: true, bytes, modifiedMs }, state);
-  return { head, isReady, earlier: { ...earlier, bytes: rewritten } };
+  const earlier = { upload: head.upload, state, sent, isReady };
+  if (isSame) return { head, earlier: { ...earlier, bytes: length } };
+  // The rest of the upload is that of the complete file.
+  const whole = state && { ...state, end: undefined, read: undefined };
+  const rewritten = await rewriteJournal(file, { ...head, ready: true, bytes, modifiedMs }, whole);
+  return { head, earlier: { ...earlier, bytes: rewritten } };
 }
 
 function ofOtherVersion(file: string, type: UploadType): UsageError {
@@ -127,15 +132,6 @@ function changed(file: string, type: UploadType, done: number): UsageError {
     `${file} has changed since its upload began. ${done} of its records are done, and a new upload would store them again.`,
     `Write the records that are missing to a separate file, upload that, and remove ${journalOf(file)}.`,
   );
-}
-
-/** Replaces the journal with one for the complete file, and returns the new journal's length. */
-async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
-  const path = journalOf(file);
-  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, read: undefined })}\n`;
-  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
-  return Buffer.byteLength(lines);
 }
 
 /**

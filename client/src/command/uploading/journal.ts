@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs';
-import { appendFile, type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { appendFile, type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import type { Counts } from '../../index.ts';
@@ -67,6 +67,8 @@ export interface Earlier {
   readonly sent: ReadonlyMap<number, Sent>;
   /** The journal's length up to the end of its last complete line. */
   readonly bytes: number;
+  /** Whether all files of the run had journals. */
+  readonly isReady: boolean;
 }
 
 /**
@@ -171,6 +173,15 @@ export async function markReady(file: string): Promise<void> {
   });
 }
 
+/** Replaces a journal, and returns the new one's length. */
+export async function rewriteJournal(file: string, head: Head, state?: JournalState): Promise<number> {
+  const path = journalOf(file);
+  const lines = [head, ...(state ? [state] : [])].map((line) => `${JSON.stringify(line)}\n`).join('');
+  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  return Buffer.byteLength(lines);
+}
+
 /** Reads a journal's complete lines, and the length up to the end of the last one. A journal that does not exist is empty. */
 export async function readJournal(file: string) {
   const text = await readFile(journalOf(file), 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -209,8 +220,24 @@ export function journalOf(file: string): string {
   return `${isLink ? realPathOf(file) : file}.journal`;
 }
 
-export async function removeJournal(file: string): Promise<void> {
-  await rm(journalOf(file), { force: true });
+export async function removeJournals(files: readonly string[]): Promise<void> {
+  for (const file of files) await rm(journalOf(file), { force: true });
+}
+
+/**
+ * Removes the journals of a run that has stored nothing. Before that, they become journals that are not ready. Otherwise, if
+ * this is interrupted, the files without a journal would count as finished. If that fails, all journals are kept.
+ */
+export async function removeUnsent(files: readonly string[]): Promise<void> {
+  try {
+    for (const file of files) {
+      const { head, isReady } = await readJournal(file);
+      if (head && isReady) await rewriteJournal(file, { ...head, ready: false });
+    }
+  } catch {
+    return;
+  }
+  await removeJournals(files);
 }
 
 export async function sizeOf(file: string): Promise<Pick<Head, 'bytes' | 'modifiedMs'>> {
