@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -140,6 +141,30 @@ it('a symbolic link has the lock and the journal of its file', async () => {
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(await countOf()).toBe(3_000);
   expect(names()).toEqual(['interactions.csv', 'links']);
+});
+
+it('an upload that is resumed by another path keeps its failed records', async () => {
+  const folder = join(place.cwd, 'exports');
+  mkdirSync(folder);
+  const failing = many(3, (at) => `SHARE,SHOP,${shopId},visitor ${at},yesterday\n`).join('');
+  put('exports/interactions.csv', header + failing + rowsOf(30_000, 'visitor'));
+  const proxy = await holdUploads(server.url);
+  const held = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  const running = startIntake(held, 'upload', 'exports');
+  const journal = join(folder, 'interactions.csv.journal');
+  const isBegun = () => existsSync(journal) && readFileSync(journal, 'utf8').includes('"done"');
+  while (running.exitCode === null && !isBegun()) await sleep(2);
+  expect(running.kill('SIGKILL')).toBe(true);
+  await running.ended;
+  proxy.end();
+  const there = { ...held, cwd: folder };
+  const resumed = await runIntake(there, 'upload', 'interactions.csv', '--resume', '--json');
+  expect(resumed.exitCode, resumed.stderr).toBe(1);
+  const [file] = JSON.parse(resumed.stdout).files;
+  expect(file.failed_files).toEqual(['interactions.csv.failed.ndjson', 'interactions.csv.failed.csv']);
+  const kept = readFileSync(join(folder, 'interactions.csv.failed.csv'), 'utf8').trimEnd().split('\n');
+  expect(kept.slice(1).map((line) => line.split(',')[3])).toEqual(['visitor 0', 'visitor 1', 'visitor 2']);
+  expect(await countOf()).toBe(30_000);
 });
 
 it('a padded gzip file is continued by --resume', async () => {

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Connection } from '../../connection.ts';
 import { FailedFile } from '../../files/failed-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
@@ -128,7 +129,10 @@ export function resultOf(
   { counts, unsent, failedFiles }: JournalState,
   broken?: FileError,
 ): FileResult {
-  return { path, type, counts, unsent, failedFiles: Object.keys(failedFiles), broken };
+  // An earlier run may have been given another path to the folder.
+  const folder = path.slice(0, path.length - basename(path).length);
+  const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
+  return { path, type, counts, unsent, failedFiles: names, broken };
 }
 
 interface Reading {
