@@ -90,6 +90,34 @@ it('a file that is replaced by another one while it is read is not taken for the
   expect(await countOf()).toBe(stored);
 });
 
+it('a file that is replaced while --resume waits for the service is refused', async () => {
+  put('interactions.csv', header + rowsOf(30_000, 'first'));
+  let isReplaced = true;
+  let uploads = 0;
+  const body = JSON.stringify({ code: 'unauthorized', message: 'no' });
+  const refused: Fate = { status: 401, body, type: 'application/json' };
+  const proxy = await startHttpProxy(server.url, ({ method, headers }): Fate => {
+    if (!isReplaced) put('interactions.csv', header + rowsOf(40_000, 'second'));
+    isReplaced = true;
+    return method !== 'POST' || (++uploads && /-0$/.test(String(headers['idempotency-key'])))
+      ? 'pass'
+      : refused;
+  });
+  onTestFinished(() => proxy.close());
+  const at = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  expect(await runIntake(at, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 2 });
+  const stored = await countOf();
+  uploads = 0;
+  isReplaced = false;
+  const resumed = await runIntake(at, 'upload', 'interactions.csv', '--resume');
+  expect(resumed).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(resumed.stderr).toMatch(
+    /interactions\.csv has changed since its upload began\. [1-9]\d* of its records/,
+  );
+  expect(isReplaced).toBe(true);
+  expect({ uploads, stored: await countOf() }).toEqual({ uploads: 0, stored });
+});
+
 it('a file that is still being written is continued by --resume', async () => {
   put('interactions.csv', header + rowsOf(60_000, 'first'));
   const at = await changing(() =>

@@ -29,6 +29,7 @@ import {
   filesFrom,
   findEarlier,
   refuseRepeat,
+  refuseReplaced,
   reported,
 } from '../uploading/earlier-run.ts';
 import {
@@ -263,6 +264,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   try {
     const isHashed = journal !== undefined && type === 'interactions';
     file ??= await openFile(path, { ...options, type, skipRecords: before.done, isHashed });
+    if (earlier && isBegun(earlier)) await refuseReplaced(path, type, earlier);
     if (isHashed) await askTime(run);
     return await uploadFile(run, file, before, journal);
   } catch (error) {

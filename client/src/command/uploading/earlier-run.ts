@@ -18,7 +18,8 @@ import {
   readJournal,
   rewriteJournal,
   type Sent,
-  sizeOf,
+  type Version,
+  versionOf,
 } from './journal.ts';
 
 type ReceiptPage = components['schemas']['ReceiptPage'];
@@ -65,7 +66,14 @@ export async function findEarlier(
 }
 
 /** Marks a file whose result was reported by an earlier run. */
-export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0, isReady: true };
+export const reported: Earlier = {
+  upload: '',
+  state: undefined,
+  sent: new Map(),
+  bytes: 0,
+  isReady: true,
+  version: { bytes: 0, modifiedMs: 0 },
+};
 
 export function filesFrom(file: string, all: readonly string[]): string[] {
   return all.map((other) => relative(dirname(realPathOf(file)), realPathOf(other)));
@@ -86,25 +94,38 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
   const { head, isReady, state, sent: unanswered, bytes: length } = await readJournal(file);
   if (!head) return undefined;
   if (head.reading === undefined) throw ofOtherVersion(file, type);
-  const { bytes, modifiedMs } = await sizeOf(file);
-  const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
+  const version = await versionOf(file);
+  const isSame = areSame(head, version);
   const noted = new Map(unanswered.map((line) => [line.sent, line]));
   const isUntouched = state === undefined && noted.size === 0;
   // A complete file has replaced the broken one, so upload it from the beginning.
   if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
-    return { head, earlier: { upload, state: undefined, sent: noted, bytes: length, isReady } };
+    return { head, earlier: { upload, state: undefined, sent: noted, bytes: length, isReady, version } };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
   await refuseOthers(connection, { file, type, head, now, state, sent: noted });
   const sent = await byThisClock(connection, noted);
   refuseForgotten(file, head.upload, [...sent.values()]);
-  const earlier = { upload: head.upload, state, sent, isReady };
+  const earlier = { upload: head.upload, state, sent, isReady, version };
   if (isSame) return { head, earlier: { ...earlier, bytes: length } };
   // The rest of the upload is that of the complete file.
   const whole = state && { ...state, end: undefined, read: undefined };
-  const rewritten = await rewriteJournal(file, { ...head, ready: true, bytes, modifiedMs }, whole);
+  const rewritten = await rewriteJournal(file, { ...head, ready: true, ...version }, whole);
   return { head, earlier: { ...earlier, bytes: rewritten } };
+}
+
+function areSame(one: Version, other: Version): boolean {
+  return one.bytes === other.bytes && one.modifiedMs === other.modifiedMs;
+}
+
+/** Throws if the file was replaced while `findEarlier` waited for the service. Must be called once the file is open. */
+export async function refuseReplaced(
+  file: string,
+  type: UploadType,
+  { version, state }: Earlier,
+): Promise<void> {
+  if (!areSame(version, await versionOf(file))) throw changed(file, type, state?.done ?? 0);
 }
 
 function ofOtherVersion(file: string, type: UploadType): UsageError {

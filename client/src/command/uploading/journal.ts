@@ -50,6 +50,9 @@ export interface Sent {
   readonly serviceMs?: number | undefined;
 }
 
+/** The size and the time of a file, which change if it is written or replaced. */
+export type Version = Pick<Head, 'bytes' | 'modifiedMs'>;
+
 export interface Head extends Circumstances {
   /** Whether all files of the run have journals. Until then, nothing is sent. A line of its own may say so later. */
   readonly ready?: boolean;
@@ -69,6 +72,8 @@ export interface Earlier {
   readonly bytes: number;
   /** Whether all files of the run had journals. */
   readonly isReady: boolean;
+  /** The version of the file that is continued. */
+  readonly version: Version;
 }
 
 /**
@@ -97,7 +102,7 @@ export class Journal implements SentRequests {
     ready: boolean,
   ): Promise<Journal> {
     const path = journalOf(file);
-    const head: Head = { upload, ready, ...circumstances, ...(await sizeOf(file)) };
+    const head: Head = { upload, ready, ...circumstances, ...(await versionOf(file)) };
     const handle = await open(`${path}.new`, 'w', 0o600).catch((error) => {
       throw notWritten(path, error);
     });
@@ -240,7 +245,7 @@ export async function removeUnsent(files: readonly string[]): Promise<void> {
   await removeJournals(files);
 }
 
-export async function sizeOf(file: string): Promise<Pick<Head, 'bytes' | 'modifiedMs'>> {
+export async function versionOf(file: string): Promise<Version> {
   const { size, mtimeMs } = await stat(file);
   return { bytes: size, modifiedMs: mtimeMs };
 }
