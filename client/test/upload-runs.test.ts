@@ -2,7 +2,16 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -396,6 +405,46 @@ it('the lock of another machine is respected while it is touched, and removed ot
   await (await lockFolder(disk, place.cwd, locked))();
   expect(readdirSync(place.cwd)).toEqual([]);
 });
+
+it('a run whose lock was removed while it was paused sends nothing and leaves the journal of the other run', async () => {
+  put('interactions.csv', 3_000);
+  const journal = join(place.cwd, 'interactions.csv.journal');
+  // The command asks for the time after it has its journal and before it sends anything.
+  const paused = await through(({ method }) => {
+    if (method !== 'POST') takeOver(() => writeFileSync(journal, 'another journal\n'));
+    return 'pass';
+  });
+  const { exitCode, stdout, stderr } = await runIntake(paused, 'upload', 'interactions.csv');
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain('The lock of these files was removed while this run was paused');
+  expect(readFileSync(journal, 'utf8')).toBe('another journal\n');
+  expect(await countOf()).toBe(0);
+});
+
+it('a run whose lock is removed later sends no more and overwrites no line of its journal', async () => {
+  put('interactions.csv', 30_000);
+  const journal = join(place.cwd, 'interactions.csv.journal');
+  const line = `${JSON.stringify({ of: 'another run', text: 'x'.repeat(1_000) })}\n`;
+  let isTaken = false;
+  const paused = await through(({ method }) => {
+    if (method === 'POST' && !isTaken) takeOver(() => appendFileSync(journal, line));
+    isTaken ||= method === 'POST';
+    return 'pass';
+  });
+  const { exitCode, stdout, stderr } = await runIntake(paused, 'upload', 'interactions.csv');
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain('run the same command again with --resume');
+  expect(readFileSync(journal, 'utf8')).toContain(line);
+  expect(await countOf()).toBeLessThan(30_000);
+  expect(await runIntake(place, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 2 });
+});
+
+/** Removes the lock of the running upload, as another machine does, and writes to its journal. */
+function takeOver(write: () => void): void {
+  const locks = readdirSync(place.cwd).filter((name) => name.startsWith('.intake-upload-'));
+  for (const lock of locks) rmSync(join(place.cwd, lock));
+  if (locks.length > 0) write();
+}
 
 it('the lock of a process that has ended is removed, even if another process has its id', async () => {
   const disk = openDisk();

@@ -40,7 +40,7 @@ import {
   removeJournals,
   removeUnsent,
 } from '../uploading/journal.ts';
-import { lockFiles } from '../uploading/lock-files.ts';
+import { type Guard, lockFiles } from '../uploading/lock-files.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
 import { Tally } from '../uploading/tally.ts';
@@ -85,16 +85,16 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
     if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
-    const unlock = isDryRun ? async () => {} : await lockFiles(found.files);
+    const { unlock, guard } = await lockFiles(isDryRun ? [] : found.files);
     try {
-      return await uploadFound(values, found);
+      return await uploadFound(values, found, guard);
     } finally {
       await unlock();
     }
   },
 };
 
-async function uploadFound(values: Values, found: Found): Promise<number> {
+async function uploadFound(values: Values, found: Found, guard: Guard): Promise<number> {
   const isResumed = values.resume === true;
   const isDryRun = values['dry-run'] === true;
   const settings = await readSettings();
@@ -105,10 +105,11 @@ async function uploadFound(values: Values, found: Found): Promise<number> {
     progress,
     tally: new Tally(),
     signal: interruption(),
+    guard,
     state: 'unsent',
     open: 0,
   };
-  const planned = await begin(await plan(run.connection, values, settings, found));
+  const planned = await begin(await plan(run.connection, values, settings, found), guard);
   const results = await uploadAll(run, planned);
   const broken = results.at(-1)?.broken;
   const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
@@ -120,7 +121,7 @@ async function uploadFound(values: Values, found: Found): Promise<number> {
   if (failure !== undefined) throw notReported(failure, isDryRun);
   if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
   // If one file could not be read to its end, --resume needs every file's journal.
-  else await removeJournals(journaled(planned));
+  else await removeJournals(journaled(planned), guard);
   return exitCode;
 }
 
@@ -189,7 +190,7 @@ async function plan(
 }
 
 /** Creates the journals of all files that have none, so that --resume knows them whenever this run is interrupted. */
-async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
+async function begin(planned: readonly Planned[], guard: Guard): Promise<readonly Planned[]> {
   const begun: Planned[] = [];
   try {
     const all: Planned[] = [];
@@ -199,13 +200,14 @@ async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
       all.push(upload === undefined ? one : { ...one, upload });
       // A journal that is not ready is replaced too. Otherwise it would deny later that the others are finished.
       if (!circumstances || (earlier && (earlier.isReady || isBegun(earlier)))) continue;
-      await (await Journal.begin(path, circumstances, upload ?? earlier?.upload ?? '', false)).close();
+      const prefix = upload ?? earlier?.upload ?? '';
+      await (await Journal.begin(path, circumstances, prefix, false, guard)).close();
       begun.push(one);
     }
     for (const { path } of begun) await markReady(path);
     return all;
   } catch (error) {
-    await removeUnsent(journaled(begun.filter(({ earlier }) => earlier === undefined)));
+    await removeUnsent(journaled(begun.filter(({ earlier }) => earlier === undefined)), guard);
     throw error;
   }
 }
@@ -229,7 +231,7 @@ async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileRes
     // Journals of an earlier run are kept, because they may show that its other files are finished.
     const isFirst = planned.every(({ earlier }) => earlier === undefined);
     const isNothingStored = run.open === 0 && run.state !== 'answered' && results.length === 0;
-    if (isFirst && isNothingStored) await removeUnsent(journaled(planned));
+    if (isFirst && isNothingStored) await removeUnsent(journaled(planned), run.guard);
     throw error;
   } finally {
     run.progress.clear();
@@ -258,8 +260,8 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   const journal =
     circumstances &&
     (await (earlier && isBegun(earlier)
-      ? Journal.resume(path, earlier)
-      : Journal.begin(path, circumstances, upload, true)));
+      ? Journal.resume(path, earlier, run.guard)
+      : Journal.begin(path, circumstances, upload, true, run.guard)));
   let file = one.standardInput;
   try {
     const isHashed = journal !== undefined && type === 'interactions';

@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs';
+import { constants, lstatSync } from 'node:fs';
 import { appendFile, type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
@@ -7,6 +7,7 @@ import { limits } from '../../limits.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
+import type { Guard } from './lock-files.ts';
 
 /** The progress of uploading one file. */
 export interface JournalState {
@@ -85,13 +86,21 @@ export class Journal implements SentRequests {
   readonly #path: string;
   readonly #handle: FileHandle;
   readonly #earlier: ReadonlyMap<number, Sent>;
+  readonly #guard: Guard;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, upload: string, handle: FileHandle, earlier: ReadonlyMap<number, Sent>) {
+  private constructor(
+    path: string,
+    upload: string,
+    handle: FileHandle,
+    earlier: ReadonlyMap<number, Sent>,
+    guard: Guard,
+  ) {
     this.#path = path;
     this.upload = upload;
     this.#handle = handle;
     this.#earlier = earlier;
+    this.#guard = guard;
   }
 
   /** Creates or replaces the journal. A run creates the journals of all its files before it sends the first request. */
@@ -100,15 +109,17 @@ export class Journal implements SentRequests {
     circumstances: Circumstances,
     upload: string,
     ready: boolean,
+    guard: Guard,
   ): Promise<Journal> {
     const path = journalOf(file);
     const head: Head = { upload, ready, ...circumstances, ...(await versionOf(file)) };
-    const handle = await open(`${path}.new`, 'w', 0o600).catch((error) => {
+    const handle = await open(`${path}.new`, emptyAndAppend, 0o600).catch((error) => {
       throw notWritten(path, error);
     });
-    const journal = new Journal(path, upload, handle, new Map());
+    const journal = new Journal(path, upload, handle, new Map(), guard);
     try {
       await journal.#append(head);
+      await guard();
       await rename(`${path}.new`, path);
       return journal;
     } catch (error) {
@@ -118,13 +129,19 @@ export class Journal implements SentRequests {
     }
   }
 
-  static async resume(file: string, { upload, bytes, sent }: Earlier): Promise<Journal> {
+  static async resume(file: string, { upload, bytes, sent }: Earlier, guard: Guard): Promise<Journal> {
     const path = journalOf(file);
     const handle = await open(path, 'a').catch((error) => {
       throw notWritten(path, error);
     });
-    await handle.truncate(bytes);
-    return new Journal(path, upload, handle, sent);
+    try {
+      await guard();
+      await handle.truncate(bytes);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return new Journal(path, upload, handle, sent, guard);
   }
 
   countAt(index: number): number | undefined {
@@ -140,6 +157,8 @@ export class Journal implements SentRequests {
       throw new UsageError(
         `${this.#path} is from another version of intake, which sends ${earlier.count} records from record ${index + 1} in one request. Resume with that version.`,
       );
+    // A run that takes the files over from now on finds the request in the journal.
+    await this.#guard();
   }
 
   resendUntilMs(index: number): number {
@@ -159,6 +178,7 @@ export class Journal implements SentRequests {
   /** Writes one line after the other. After a line that could not be written completely, no other line may follow. */
   #append(line: object): Promise<void> {
     this.#writing = this.#writing.then(async () => {
+      await this.#guard();
       try {
         await this.#handle.appendFile(`${JSON.stringify(line)}\n`);
         await this.#handle.datasync();
@@ -169,6 +189,9 @@ export class Journal implements SentRequests {
     return this.#writing;
   }
 }
+
+/** Another run may continue a journal, so nothing may be written except at its end. */
+const emptyAndAppend = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_APPEND;
 
 /** Notes that all files of the run have journals. */
 export async function markReady(file: string): Promise<void> {
@@ -225,24 +248,26 @@ export function journalOf(file: string): string {
   return `${isLink ? realPathOf(file) : file}.journal`;
 }
 
-export async function removeJournals(files: readonly string[]): Promise<void> {
+export async function removeJournals(files: readonly string[], guard: Guard): Promise<void> {
+  await guard();
   for (const file of files) await rm(journalOf(file), { force: true });
 }
 
 /**
  * Removes the journals of a run that has stored nothing. Before that, they become journals that are not ready. Otherwise, if
- * this is interrupted, the files without a journal would count as finished. If that fails, all journals are kept.
+ * this is interrupted, the files without a journal would count as finished. If that fails, or if another run uses the journals, they are kept.
  */
-export async function removeUnsent(files: readonly string[]): Promise<void> {
+export async function removeUnsent(files: readonly string[], guard: Guard): Promise<void> {
   try {
+    await guard();
     for (const file of files) {
       const { head, isReady } = await readJournal(file);
       if (head && isReady) await rewriteJournal(file, { ...head, ready: false });
     }
+    await removeJournals(files, guard);
   } catch {
     return;
   }
-  await removeJournals(files);
 }
 
 export async function versionOf(file: string): Promise<Version> {

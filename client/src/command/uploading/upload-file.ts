@@ -22,6 +22,7 @@ import {
   repeatedLines,
 } from './file-cut.ts';
 import type { Journal, JournalState } from './journal.ts';
+import type { Guard } from './lock-files.ts';
 import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
 
@@ -49,6 +50,7 @@ export interface Run {
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
+  readonly guard: Guard;
   /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
   /** The number of this run's requests that may be stored, because an attempt was not answered. */
