@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -372,6 +373,14 @@ it('if the key is replaced before any request arrived, the messages lead to a ne
   await server.run('keys', 'revoke', key.split('_')[1] ?? '');
   key = successor;
   const next = { ...losing, env: { ...losing.env, INTAKE_KEY: successor } };
+  const early = await runIntake(next, 'upload', 'interactions.csv', '--resume');
+  expect(early).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(early.stderr).toMatch(
+    /request may still be under way: run the same command again in \d+ minutes?\.\n$/,
+  );
+  expect(early.stderr).not.toMatch(/nothing is stored|remove/);
+  const earlier = Date.now() / 1_000 - 16 * 60;
+  utimesSync(join(place.cwd, 'interactions.csv.journal'), earlier, earlier);
   const refused = await runIntake(next, 'upload', 'interactions.csv', '--resume');
   expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
   expect(refused.stderr).toMatch(

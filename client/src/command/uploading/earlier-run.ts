@@ -244,9 +244,7 @@ async function refuseOthers(connection: Connection, compared: Compared): Promise
     throw new UsageError(
       `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} ${found}. Use a key of the same organisation that may read data${orAgain}`,
       ...(shown === 'none'
-        ? [
-            `If ${now.keyId} is such a key, nothing is stored (receipts are kept for at least 7 days): ${startOver}.`,
-          ]
+        ? [`If ${now.keyId} is such a key, ${await adviceWithoutReceipt(file, startOver)}`]
         : more),
     );
   }
@@ -257,6 +255,15 @@ async function refuseOthers(connection: Connection, compared: Compared): Promise
       : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones${orAgain}`,
     ...more,
   );
+}
+
+/** Only after some time does a missing receipt show that nothing is stored, because a request may still be under way. */
+async function adviceWithoutReceipt(file: string, startOver: string): Promise<string> {
+  const { modifiedMs } = await versionOf(journalOf(file));
+  const leftMs = modifiedMs + limits.underWayForMs - Date.now();
+  if (leftMs <= 0) return `nothing is stored (receipts are kept for at least 7 days): ${startOver}.`;
+  const minutes = Math.min(Math.ceil(leftMs / 60_000), limits.underWayForMs / 60_000);
+  return `a request may still be under way: run the same command again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`;
 }
 
 /**

@@ -137,6 +137,8 @@ export class Journal implements SentRequests {
     try {
       await guard();
       await handle.truncate(bytes);
+      // The time of the journal shows how long ago the last request may have been sent.
+      await handle.utimes(new Date(), new Date());
     } catch (error) {
       await handle.close();
       throw error;
