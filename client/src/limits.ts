@@ -43,6 +43,11 @@ export const limits = {
    * minutes are a margin for a batch that is retried for several minutes.
    */
   keptForMs: (24 * 60 - 15) * 60_000,
+  /**
+   * How long a request of a killed upload may still be under way, after the last line of its journal. The upload may have
+   * retried the request for `retryForMs`, and a proxy and the service may have taken `attemptTimeoutMs` for the last attempt.
+   */
+  underWayForMs: 15 * 60_000,
   /** How long an upload waits for the service's time before it starts. */
   serviceTimeWaitMs: 10_000,
   /** The change feed sends a line every ten seconds, so a connection that is silent for this long is dead. */

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -89,6 +90,34 @@ it('a file that is replaced by another one while it is read is not taken for the
   expect(await countOf()).toBe(stored);
 });
 
+it('a file that is replaced while --resume waits for the service is refused', async () => {
+  put('interactions.csv', header + rowsOf(30_000, 'first'));
+  let isReplaced = true;
+  let uploads = 0;
+  const body = JSON.stringify({ code: 'unauthorized', message: 'no' });
+  const refused: Fate = { status: 401, body, type: 'application/json' };
+  const proxy = await startHttpProxy(server.url, ({ method, headers }): Fate => {
+    if (!isReplaced) put('interactions.csv', header + rowsOf(40_000, 'second'));
+    isReplaced = true;
+    return method !== 'POST' || (++uploads && /-0$/.test(String(headers['idempotency-key'])))
+      ? 'pass'
+      : refused;
+  });
+  onTestFinished(() => proxy.close());
+  const at = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  expect(await runIntake(at, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 2 });
+  const stored = await countOf();
+  uploads = 0;
+  isReplaced = false;
+  const resumed = await runIntake(at, 'upload', 'interactions.csv', '--resume');
+  expect(resumed).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(resumed.stderr).toMatch(
+    /interactions\.csv has changed since its upload began\. [1-9]\d* of its records/,
+  );
+  expect(isReplaced).toBe(true);
+  expect({ uploads, stored: await countOf() }).toEqual({ uploads: 0, stored });
+});
+
 it('a file that is still being written is continued by --resume', async () => {
   put('interactions.csv', header + rowsOf(60_000, 'first'));
   const at = await changing(() =>
@@ -140,6 +169,30 @@ it('a symbolic link has the lock and the journal of its file', async () => {
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(await countOf()).toBe(3_000);
   expect(names()).toEqual(['interactions.csv', 'links']);
+});
+
+it('an upload that is resumed by another path keeps its failed records', async () => {
+  const folder = join(place.cwd, 'exports');
+  mkdirSync(folder);
+  const failing = many(3, (at) => `SHARE,SHOP,${shopId},visitor ${at},yesterday\n`).join('');
+  put('exports/interactions.csv', header + failing + rowsOf(30_000, 'visitor'));
+  const proxy = await holdUploads(server.url);
+  const held = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  const running = startIntake(held, 'upload', 'exports');
+  const journal = join(folder, 'interactions.csv.journal');
+  const isBegun = () => existsSync(journal) && readFileSync(journal, 'utf8').includes('"done"');
+  while (running.exitCode === null && !isBegun()) await sleep(2);
+  expect(running.kill('SIGKILL')).toBe(true);
+  await running.ended;
+  proxy.end();
+  const there = { ...held, cwd: folder };
+  const resumed = await runIntake(there, 'upload', 'interactions.csv', '--resume', '--json');
+  expect(resumed.exitCode, resumed.stderr).toBe(1);
+  const [file] = JSON.parse(resumed.stdout).files;
+  expect(file.failed_files).toEqual(['interactions.csv.failed.ndjson', 'interactions.csv.failed.csv']);
+  const kept = readFileSync(join(folder, 'interactions.csv.failed.csv'), 'utf8').trimEnd().split('\n');
+  expect(kept.slice(1).map((line) => line.split(',')[3])).toEqual(['visitor 0', 'visitor 1', 'visitor 2']);
+  expect(await countOf()).toBe(30_000);
 });
 
 it('a padded gzip file is continued by --resume', async () => {

@@ -2,7 +2,17 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -168,9 +178,8 @@ it('messages that cannot be printed change only the exit code', async () => {
   expect(journals()).toEqual([]);
 });
 
-it('a run that is killed between the removal of two journals has reported its result', async () => {
-  put('interactions.csv', 100);
-  put('interactions-2.csv', 100);
+/** Returns settings with which the command is killed once it has removed its first journal. */
+function killedAtRemoval(): Record<string, string> {
   const preload = join(place.cwd, 'kill.mjs');
   writeFileSync(
     preload,
@@ -185,7 +194,13 @@ fsp.rm = async (path, options) => {
 };
 syncBuiltinESMExports();`,
   );
-  const env = { ...place.env, NODE_OPTIONS: `--import=${preload}` };
+  return { NODE_OPTIONS: `--import=${preload}` };
+}
+
+it('a run that is killed between the removal of two journals has reported its result', async () => {
+  put('interactions.csv', 100);
+  put('interactions-2.csv', 100);
+  const env = { ...place.env, ...killedAtRemoval() };
   const args = ['upload', 'interactions.csv', 'interactions-2.csv'] as const;
   const killed = await runIntake({ ...place, env }, ...args);
   expect(killed.exitCode).toBe(null);
@@ -194,6 +209,21 @@ syncBuiltinESMExports();`,
   const resumed = await runIntake(place, ...args, '--resume');
   expect(resumed.exitCode, resumed.stderr).toBe(0);
   expect(resumed.stderr).toContain('is finished: its result was reported');
+  expect(await countOf()).toBe(200);
+  expect(journals()).toEqual([]);
+});
+
+it('a run that is killed while it removes journals because nothing was stored leaves no file out', async () => {
+  put('interactions.csv', 100);
+  put('interactions-2.csv', 100);
+  const env = { ...place.env, INTAKE_KEY: `${key.slice(0, -1)}${key.endsWith('0') ? 1 : 0}` };
+  const args = ['upload', 'interactions.csv', 'interactions-2.csv'] as const;
+  const killed = await runIntake({ ...place, env: { ...env, ...killedAtRemoval() } }, ...args);
+  expect(killed.exitCode).toBe(null);
+  expect(journals()).toHaveLength(1);
+  const resumed = await runIntake(place, ...args, '--resume');
+  expect(resumed.exitCode, resumed.stderr).toBe(0);
+  expect(resumed.stderr).not.toContain('is finished');
   expect(await countOf()).toBe(200);
   expect(journals()).toEqual([]);
 });
@@ -242,6 +272,14 @@ it('a file that was resumed alone is not sent again with the others', async () =
     writeFileSync(path, readFileSync(path, 'utf8').replace(stuck.env.INTAKE_URL ?? '', server.url));
   }
   expect(await runIntake(place, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 0 });
+  // A refused key does not lose the proof that this file is finished.
+  const env = { ...place.env, INTAKE_KEY: `${key.slice(0, -1)}${key.endsWith('0') ? 1 : 0}` };
+  const both = ['upload', 'interactions.csv', 'interactions-2.csv', '--resume'];
+  for (const args of [both, ['upload', 'interactions-2.csv', '--resume'], both]) {
+    const refused = await runIntake({ ...place, env }, ...args);
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(refused.stderr).toContain('does not accept the API key');
+  }
   const rest = await runIntake(place, 'upload', 'interactions.csv', 'interactions-2.csv', '--resume');
   expect(rest.exitCode, rest.stderr).toBe(0);
   expect(rest.stderr).toContain('interactions.csv is finished');
@@ -335,6 +373,14 @@ it('if the key is replaced before any request arrived, the messages lead to a ne
   await server.run('keys', 'revoke', key.split('_')[1] ?? '');
   key = successor;
   const next = { ...losing, env: { ...losing.env, INTAKE_KEY: successor } };
+  const early = await runIntake(next, 'upload', 'interactions.csv', '--resume');
+  expect(early).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(early.stderr).toMatch(
+    /request may still be under way: run the same command again in \d+ minutes?\.\n$/,
+  );
+  expect(early.stderr).not.toMatch(/nothing is stored|remove/);
+  const earlier = Date.now() / 1_000 - 16 * 60;
+  utimesSync(join(place.cwd, 'interactions.csv.journal'), earlier, earlier);
   const refused = await runIntake(next, 'upload', 'interactions.csv', '--resume');
   expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
   expect(refused.stderr).toMatch(
@@ -368,6 +414,46 @@ it('the lock of another machine is respected while it is touched, and removed ot
   await (await lockFolder(disk, place.cwd, locked))();
   expect(readdirSync(place.cwd)).toEqual([]);
 });
+
+it('a run whose lock was removed while it was paused sends nothing and leaves the journal of the other run', async () => {
+  put('interactions.csv', 3_000);
+  const journal = join(place.cwd, 'interactions.csv.journal');
+  // The command asks for the time after it has its journal and before it sends anything.
+  const paused = await through(({ method }) => {
+    if (method !== 'POST') takeOver(() => writeFileSync(journal, 'another journal\n'));
+    return 'pass';
+  });
+  const { exitCode, stdout, stderr } = await runIntake(paused, 'upload', 'interactions.csv');
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain('The lock of these files was removed while this run was paused');
+  expect(readFileSync(journal, 'utf8')).toBe('another journal\n');
+  expect(await countOf()).toBe(0);
+});
+
+it('a run whose lock is removed later sends no more and overwrites no line of its journal', async () => {
+  put('interactions.csv', 30_000);
+  const journal = join(place.cwd, 'interactions.csv.journal');
+  const line = `${JSON.stringify({ of: 'another run', text: 'x'.repeat(1_000) })}\n`;
+  let isTaken = false;
+  const paused = await through(({ method }) => {
+    if (method === 'POST' && !isTaken) takeOver(() => appendFileSync(journal, line));
+    isTaken ||= method === 'POST';
+    return 'pass';
+  });
+  const { exitCode, stdout, stderr } = await runIntake(paused, 'upload', 'interactions.csv');
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain('run the same command again with --resume');
+  expect(readFileSync(journal, 'utf8')).toContain(line);
+  expect(await countOf()).toBeLessThan(30_000);
+  expect(await runIntake(place, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 2 });
+});
+
+/** Removes the lock of the running upload, as another machine does, and writes to its journal. */
+function takeOver(write: () => void): void {
+  const locks = readdirSync(place.cwd).filter((name) => name.startsWith('.intake-upload-'));
+  for (const lock of locks) rmSync(join(place.cwd, lock));
+  if (locks.length > 0) write();
+}
 
 it('the lock of a process that has ended is removed, even if another process has its id', async () => {
   const disk = openDisk();

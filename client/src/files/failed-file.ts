@@ -1,4 +1,5 @@
 import { closeSync, fdatasyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { reasonColumn } from '../parsing/columns/plan-columns.ts';
 import { FileError } from '../parsing/file-error.ts';
 import type { OpenedFile } from '../parsing/opened-file.ts';
@@ -26,16 +27,22 @@ export class FailedFile {
 
   /**
    * Opens the files. `written` is the result of the last `flush` before an interruption, and each file continues from the
-   * size that it had at that time.
+   * size that it had at that time. Its folder may be given in another way now, so only the file's name counts.
    */
   constructor(file: OpenedFile, written: Readonly<Record<string, number>> = {}, isDryRun = false) {
     // A dry run must not overwrite the files from a real upload.
     const path = (file.path === '-' ? file.type : file.path) + (isDryRun ? '.dry-run' : '');
     const { header = [], separator } = file;
+    const sizes = new Map(Object.entries(written).map(([name, bytes]) => [basename(name), bytes]));
+    const other = [...sizes.keys()].find((name) => !name.startsWith(`${basename(path)}.failed.`));
+    if (other !== undefined)
+      throw new FileError(
+        `The failed records of ${path} are in ${other}, because its upload began with another name. Resume with that name`,
+      );
     this.#lines = new FailedCsv(header, separator);
-    this.#ndjson = new Output(`${path}.failed.ndjson`, '', written);
+    this.#ndjson = new Output(`${path}.failed.ndjson`, '', sizes);
     if (separator !== undefined)
-      this.#csv = new Output(`${path}.failed.csv`, this.#lines.headerLine(), written);
+      this.#csv = new Output(`${path}.failed.csv`, this.#lines.headerLine(), sizes);
   }
 
   add({ line, cells, record, reason }: FailedRecord): void {
@@ -82,14 +89,15 @@ class Output {
   #descriptor: number | undefined;
   #buffer: string;
 
-  constructor(path: string, header: string, written: Readonly<Record<string, number>>) {
+  constructor(path: string, header: string, sizes: ReadonlyMap<string, number>) {
     this.path = path;
-    this.bytes = written[path] ?? 0;
+    const found = statSync(path, { throwIfNoEntry: false })?.size;
+    // An empty file is how the user says that the failed records are lost.
+    this.bytes = found === 0 ? 0 : (sizes.get(basename(path)) ?? 0);
     this.#bytesOnDisk = this.bytes;
-    const found = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    if (found < this.bytes)
+    if ((found ?? 0) < this.bytes)
       throw new FileError(
-        `${path} has changed since the upload was interrupted; move it away and upload again without --resume`,
+        `${path} was moved or has changed since the upload was interrupted; put it back and use --resume again. If it is lost, create an empty file with this name: --resume then continues without the records that failed before`,
       );
     this.#buffer = this.bytes === 0 ? header : '';
     // Remove failures written by an earlier run or after the last flush. Otherwise they would look like failures of this

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { wait } from '../wait.ts';
-import { type Disk, PullFolderError } from './disk.ts';
+import { codeOf, type Disk, PullFolderError } from './disk.ts';
 
 const lockName = /^\.intake-(pull|upload)-(\d+)-[0-9a-f-]{36}$/;
 
@@ -10,6 +10,13 @@ const held = new Set<string>();
 /** Two uploads that start at the same moment see each other. Each steps back for a random time and tries again. */
 const triesMax = 5;
 const stepBackMs = 200;
+
+/** Releases the lock. */
+export interface Unlock {
+  (): Promise<void>;
+  /** Returns false once another run has removed the lock, as it does if this process was paused. Touches the lock. */
+  isHeld(): Promise<boolean>;
+}
 
 /** The process that holds a lock. Locks of older versions are empty. */
 interface Holder {
@@ -37,7 +44,7 @@ export async function lockFolder(
   disk: Disk,
   folder: string,
   locked: Locked = { job: 'pull' },
-): Promise<() => Promise<void>> {
+): Promise<Unlock> {
   for (let tries = 1; ; tries++) {
     const unlock = await createLock(disk, folder, locked);
     try {
@@ -53,7 +60,11 @@ export async function lockFolder(
   }
 }
 
-async function createLock(disk: Disk, folder: string, { job, names }: Locked) {
+async function createLock(
+  disk: Disk,
+  folder: string,
+  { job, names }: Locked,
+): Promise<Unlock & { readonly lock: string }> {
   const lock = `.intake-${job}-${disk.pid}-${crypto.randomUUID()}`;
   const path = `${folder}/${lock}`;
   const { machine, host } = await disk.machine();
@@ -75,7 +86,12 @@ async function createLock(disk: Disk, folder: string, { job, names }: Locked) {
     await unlock();
     throw error;
   }
-  return Object.assign(unlock, { lock });
+  const isHeld = () =>
+    disk.touch(path).then(
+      () => true,
+      (error) => codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ESTALE',
+    );
+  return Object.assign(unlock, { lock, isHeld });
 }
 
 interface Found extends Holder {

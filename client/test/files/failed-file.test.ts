@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FailedFile } from '../../src/files/failed-file.ts';
 import { openFile } from '../../src/files/reading/read-file.ts';
@@ -84,6 +93,40 @@ describe('failed records', () => {
     expect(existsSync(path)).toBe(true);
     writeFileSync(path, 'short');
     expect(() => new FailedFile(file, written)).toThrow('has changed since the upload was interrupted');
+  });
+
+  it('are not continued if somebody has moved them, until they are back or replaced by an empty file', async () => {
+    const file = await openFile(makeFile('shops.csv', text), options);
+    const first = new FailedFile(file);
+    first.add({ line: 2, cells: ['1', 'a', 'GB', ''], record: { shop_id: '1' }, reason: 'one' });
+    const written = first.flush();
+    first.close();
+    const path = `${file.path}.failed.csv`;
+    renameSync(path, `${path}.moved`);
+    expect(() => new FailedFile(file, written)).toThrow('put it back and use --resume again');
+    writeFileSync(path, '');
+    const second = new FailedFile(file, written);
+    second.add({ line: 3, cells: ['2', 'b', 'GB', ''], record: { shop_id: '2' }, reason: 'two' });
+    second.close();
+    const header = 'Shop ID;name;region;is_public;failed_reason';
+    expect(readFileSync(path, 'utf8')).toBe(`${header}\n2;b;GB;;two\n`);
+    expect(readFileSync(`${path}.moved`, 'utf8')).toBe(`${header}\n1;a;GB;;one\n`);
+  });
+
+  it('are continued by another path to their folder, but not by another name', async () => {
+    const path = makeFile('shops.csv', text);
+    const first = new FailedFile(await openFile(path, options));
+    first.add({ line: 2, cells: ['1', 'a', 'GB', ''], record: { shop_id: '1' }, reason: 'one' });
+    const written = first.flush();
+    first.close();
+    const before = readFileSync(`${path}.failed.csv`, 'utf8');
+    const file = await openFile(relative('.', path), options);
+    new FailedFile(file, written).close();
+    expect(readFileSync(`${path}.failed.csv`, 'utf8')).toBe(before);
+    const link = join(dirname(path), 'shops-2.csv');
+    symlinkSync(path, link);
+    const linked = await openFile(link, options);
+    expect(() => new FailedFile(linked, written)).toThrow('are in shops.csv.failed.ndjson');
   });
 
   it('have as many cells as columns if a row ends in empty ones', async () => {

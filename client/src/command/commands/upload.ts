@@ -29,10 +29,18 @@ import {
   filesFrom,
   findEarlier,
   refuseRepeat,
+  refuseReplaced,
   reported,
 } from '../uploading/earlier-run.ts';
-import { type Circumstances, type Earlier, Journal, markReady, removeJournal } from '../uploading/journal.ts';
-import { lockFiles } from '../uploading/lock-files.ts';
+import {
+  type Circumstances,
+  type Earlier,
+  Journal,
+  markReady,
+  removeJournals,
+  removeUnsent,
+} from '../uploading/journal.ts';
+import { type Guard, lockFiles } from '../uploading/lock-files.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
 import { Tally } from '../uploading/tally.ts';
@@ -77,16 +85,16 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
     if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
-    const unlock = isDryRun ? async () => {} : await lockFiles(found.files);
+    const { unlock, guard } = await lockFiles(isDryRun ? [] : found.files);
     try {
-      return await uploadFound(values, found);
+      return await uploadFound(values, found, guard);
     } finally {
       await unlock();
     }
   },
 };
 
-async function uploadFound(values: Values, found: Found): Promise<number> {
+async function uploadFound(values: Values, found: Found, guard: Guard): Promise<number> {
   const isResumed = values.resume === true;
   const isDryRun = values['dry-run'] === true;
   const settings = await readSettings();
@@ -97,10 +105,11 @@ async function uploadFound(values: Values, found: Found): Promise<number> {
     progress,
     tally: new Tally(),
     signal: interruption(),
+    guard,
     state: 'unsent',
     open: 0,
   };
-  const planned = await begin(await plan(run.connection, values, settings, found));
+  const planned = await begin(await plan(run.connection, values, settings, found), guard);
   const results = await uploadAll(run, planned);
   const broken = results.at(-1)?.broken;
   const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
@@ -112,7 +121,7 @@ async function uploadFound(values: Values, found: Found): Promise<number> {
   if (failure !== undefined) throw notReported(failure, isDryRun);
   if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
   // If one file could not be read to its end, --resume needs every file's journal.
-  else await removeJournals(planned);
+  else await removeJournals(journaled(planned), guard);
   return exitCode;
 }
 
@@ -181,28 +190,30 @@ async function plan(
 }
 
 /** Creates the journals of all files that have none, so that --resume knows them whenever this run is interrupted. */
-async function begin(planned: readonly Planned[]): Promise<readonly Planned[]> {
-  const begun: string[] = [];
+async function begin(planned: readonly Planned[], guard: Guard): Promise<readonly Planned[]> {
+  const begun: Planned[] = [];
   try {
     const all: Planned[] = [];
     for (const one of planned) {
       const { path, circumstances, earlier } = one;
       const upload = circumstances && !earlier ? crypto.randomUUID() : undefined;
       all.push(upload === undefined ? one : { ...one, upload });
-      if (!circumstances || upload === undefined) continue;
-      await (await Journal.begin(path, circumstances, upload, false)).close();
-      begun.push(path);
+      // A journal that is not ready is replaced too. Otherwise it would deny later that the others are finished.
+      if (!circumstances || (earlier && (earlier.isReady || isBegun(earlier)))) continue;
+      const prefix = upload ?? earlier?.upload ?? '';
+      await (await Journal.begin(path, circumstances, prefix, false, guard)).close();
+      begun.push(one);
     }
-    for (const path of begun) await markReady(path);
+    for (const { path } of begun) await markReady(path);
     return all;
   } catch (error) {
-    for (const path of begun) await removeJournal(path);
+    await removeUnsent(journaled(begun.filter(({ earlier }) => earlier === undefined)), guard);
     throw error;
   }
 }
 
-async function removeJournals(planned: readonly Planned[]): Promise<void> {
-  for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
+function journaled(planned: readonly Planned[]): string[] {
+  return planned.flatMap(({ path, circumstances }) => (circumstances ? [path] : []));
 }
 
 /**
@@ -217,9 +228,10 @@ async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileRes
       if (results.at(-1)?.broken) break;
     }
   } catch (error) {
-    // Without a trace of an earlier request, nothing has to be resumed.
-    const isNothingStored = run.open === 0 && run.state !== 'answered' && !planned.some(mayHaveSent);
-    if (isNothingStored && results.length === 0) await removeJournals(planned);
+    // Journals of an earlier run are kept, because they may show that its other files are finished.
+    const isFirst = planned.every(({ earlier }) => earlier === undefined);
+    const isNothingStored = run.open === 0 && run.state !== 'answered' && results.length === 0;
+    if (isFirst && isNothingStored) await removeUnsent(journaled(planned), run.guard);
     throw error;
   } finally {
     run.progress.clear();
@@ -248,12 +260,13 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   const journal =
     circumstances &&
     (await (earlier && isBegun(earlier)
-      ? Journal.resume(path, earlier)
-      : Journal.begin(path, circumstances, upload, true)));
+      ? Journal.resume(path, earlier, run.guard)
+      : Journal.begin(path, circumstances, upload, true, run.guard)));
   let file = one.standardInput;
   try {
     const isHashed = journal !== undefined && type === 'interactions';
     file ??= await openFile(path, { ...options, type, skipRecords: before.done, isHashed });
+    if (earlier && isBegun(earlier)) await refuseReplaced(path, type, earlier);
     if (isHashed) await askTime(run);
     return await uploadFile(run, file, before, journal);
   } catch (error) {

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Connection } from '../../connection.ts';
 import { realPathOf } from '../../files/find-files.ts';
@@ -17,8 +16,10 @@ import {
   type JournalState,
   journalOf,
   readJournal,
+  rewriteJournal,
   type Sent,
-  sizeOf,
+  type Version,
+  versionOf,
 } from './journal.ts';
 
 type ReceiptPage = components['schemas']['ReceiptPage'];
@@ -48,7 +49,10 @@ export async function findEarlier(
     else {
       earlier.set(one.file, found.earlier);
       const folder = dirname(realPathOf(one.file));
-      for (const name of found.head.files) members.set(resolve(folder, name), found.isReady);
+      for (const name of found.head.files) {
+        const member = resolve(folder, name);
+        members.set(member, found.earlier.isReady && members.get(member) !== false);
+      }
     }
   }
   const unknown = without.filter(({ file }) => !members.has(realPathOf(file)));
@@ -62,7 +66,14 @@ export async function findEarlier(
 }
 
 /** Marks a file whose result was reported by an earlier run. */
-export const reported: Earlier = { upload: '', state: undefined, sent: new Map(), bytes: 0 };
+export const reported: Earlier = {
+  upload: '',
+  state: undefined,
+  sent: new Map(),
+  bytes: 0,
+  isReady: true,
+  version: { bytes: 0, modifiedMs: 0 },
+};
 
 export function filesFrom(file: string, all: readonly string[]): string[] {
   return all.map((other) => relative(dirname(realPathOf(file)), realPathOf(other)));
@@ -83,23 +94,38 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
   const { head, isReady, state, sent: unanswered, bytes: length } = await readJournal(file);
   if (!head) return undefined;
   if (head.reading === undefined) throw ofOtherVersion(file, type);
-  const { bytes, modifiedMs } = await sizeOf(file);
-  const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
+  const version = await versionOf(file);
+  const isSame = areSame(head, version);
   const noted = new Map(unanswered.map((line) => [line.sent, line]));
   const isUntouched = state === undefined && noted.size === 0;
   // A complete file has replaced the broken one, so upload it from the beginning.
   if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
-    return { head, isReady, earlier: { upload, state: undefined, sent: noted, bytes: length } };
+    return { head, earlier: { upload, state: undefined, sent: noted, bytes: length, isReady, version } };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
   await refuseOthers(connection, { file, type, head, now, state, sent: noted });
   const sent = await byThisClock(connection, noted);
   refuseForgotten(file, head.upload, [...sent.values()]);
-  const earlier = { upload: head.upload, state, sent };
-  if (isSame) return { head, isReady, earlier: { ...earlier, bytes: length } };
-  const rewritten = await rewrite(file, { ...head, ready: true, bytes, modifiedMs }, state);
-  return { head, isReady, earlier: { ...earlier, bytes: rewritten } };
+  const earlier = { upload: head.upload, state, sent, isReady, version };
+  if (isSame) return { head, earlier: { ...earlier, bytes: length } };
+  // The rest of the upload is that of the complete file.
+  const whole = state && { ...state, end: undefined, read: undefined };
+  const rewritten = await rewriteJournal(file, { ...head, ready: true, ...version }, whole);
+  return { head, earlier: { ...earlier, bytes: rewritten } };
+}
+
+function areSame(one: Version, other: Version): boolean {
+  return one.bytes === other.bytes && one.modifiedMs === other.modifiedMs;
+}
+
+/** Throws if the file was replaced while `findEarlier` waited for the service. Must be called once the file is open. */
+export async function refuseReplaced(
+  file: string,
+  type: UploadType,
+  { version, state }: Earlier,
+): Promise<void> {
+  if (!areSame(version, await versionOf(file))) throw changed(file, type, state?.done ?? 0);
 }
 
 function ofOtherVersion(file: string, type: UploadType): UsageError {
@@ -127,15 +153,6 @@ function changed(file: string, type: UploadType, done: number): UsageError {
     `${file} has changed since its upload began. ${done} of its records are done, and a new upload would store them again.`,
     `Write the records that are missing to a separate file, upload that, and remove ${journalOf(file)}.`,
   );
-}
-
-/** Replaces the journal with one for the complete file, and returns the new journal's length. */
-async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
-  const path = journalOf(file);
-  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, read: undefined })}\n`;
-  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
-  return Buffer.byteLength(lines);
 }
 
 /**
@@ -227,9 +244,7 @@ async function refuseOthers(connection: Connection, compared: Compared): Promise
     throw new UsageError(
       `The upload of ${file} began with the key ${head.keyId}, and the key ${now.keyId} ${found}. Use a key of the same organisation that may read data${orAgain}`,
       ...(shown === 'none'
-        ? [
-            `If ${now.keyId} is such a key, nothing is stored (receipts are kept for at least 7 days): ${startOver}.`,
-          ]
+        ? [`If ${now.keyId} is such a key, ${await adviceWithoutReceipt(file, startOver)}`]
         : more),
     );
   }
@@ -240,6 +255,15 @@ async function refuseOthers(connection: Connection, compared: Compared): Promise
       : `The upload of ${file} began with other options: ${head.typed || 'none'}. Give the same ones${orAgain}`,
     ...more,
   );
+}
+
+/** Only after some time does a missing receipt show that nothing is stored, because a request may still be under way. */
+async function adviceWithoutReceipt(file: string, startOver: string): Promise<string> {
+  const { modifiedMs } = await versionOf(journalOf(file));
+  const leftMs = modifiedMs + limits.underWayForMs - Date.now();
+  if (leftMs <= 0) return `nothing is stored (receipts are kept for at least 7 days): ${startOver}.`;
+  const minutes = Math.min(Math.ceil(leftMs / 60_000), limits.underWayForMs / 60_000);
+  return `a request may still be under way: run the same command again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`;
 }
 
 /**

@@ -1,5 +1,5 @@
-import { lstatSync } from 'node:fs';
-import { appendFile, type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { constants, lstatSync } from 'node:fs';
+import { appendFile, type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import type { Counts } from '../../index.ts';
@@ -7,6 +7,7 @@ import { limits } from '../../limits.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
+import type { Guard } from './lock-files.ts';
 
 /** The progress of uploading one file. */
 export interface JournalState {
@@ -50,6 +51,9 @@ export interface Sent {
   readonly serviceMs?: number | undefined;
 }
 
+/** The size and the time of a file, which change if it is written or replaced. */
+export type Version = Pick<Head, 'bytes' | 'modifiedMs'>;
+
 export interface Head extends Circumstances {
   /** Whether all files of the run have journals. Until then, nothing is sent. A line of its own may say so later. */
   readonly ready?: boolean;
@@ -67,6 +71,10 @@ export interface Earlier {
   readonly sent: ReadonlyMap<number, Sent>;
   /** The journal's length up to the end of its last complete line. */
   readonly bytes: number;
+  /** Whether all files of the run had journals. */
+  readonly isReady: boolean;
+  /** The version of the file that is continued. */
+  readonly version: Version;
 }
 
 /**
@@ -78,13 +86,21 @@ export class Journal implements SentRequests {
   readonly #path: string;
   readonly #handle: FileHandle;
   readonly #earlier: ReadonlyMap<number, Sent>;
+  readonly #guard: Guard;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, upload: string, handle: FileHandle, earlier: ReadonlyMap<number, Sent>) {
+  private constructor(
+    path: string,
+    upload: string,
+    handle: FileHandle,
+    earlier: ReadonlyMap<number, Sent>,
+    guard: Guard,
+  ) {
     this.#path = path;
     this.upload = upload;
     this.#handle = handle;
     this.#earlier = earlier;
+    this.#guard = guard;
   }
 
   /** Creates or replaces the journal. A run creates the journals of all its files before it sends the first request. */
@@ -93,15 +109,17 @@ export class Journal implements SentRequests {
     circumstances: Circumstances,
     upload: string,
     ready: boolean,
+    guard: Guard,
   ): Promise<Journal> {
     const path = journalOf(file);
-    const head: Head = { upload, ready, ...circumstances, ...(await sizeOf(file)) };
-    const handle = await open(`${path}.new`, 'w', 0o600).catch((error) => {
+    const head: Head = { upload, ready, ...circumstances, ...(await versionOf(file)) };
+    const handle = await open(`${path}.new`, emptyAndAppend, 0o600).catch((error) => {
       throw notWritten(path, error);
     });
-    const journal = new Journal(path, upload, handle, new Map());
+    const journal = new Journal(path, upload, handle, new Map(), guard);
     try {
       await journal.#append(head);
+      await guard();
       await rename(`${path}.new`, path);
       return journal;
     } catch (error) {
@@ -111,13 +129,21 @@ export class Journal implements SentRequests {
     }
   }
 
-  static async resume(file: string, { upload, bytes, sent }: Earlier): Promise<Journal> {
+  static async resume(file: string, { upload, bytes, sent }: Earlier, guard: Guard): Promise<Journal> {
     const path = journalOf(file);
     const handle = await open(path, 'a').catch((error) => {
       throw notWritten(path, error);
     });
-    await handle.truncate(bytes);
-    return new Journal(path, upload, handle, sent);
+    try {
+      await guard();
+      await handle.truncate(bytes);
+      // The time of the journal shows how long ago the last request may have been sent.
+      await handle.utimes(new Date(), new Date());
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return new Journal(path, upload, handle, sent, guard);
   }
 
   countAt(index: number): number | undefined {
@@ -133,6 +159,8 @@ export class Journal implements SentRequests {
       throw new UsageError(
         `${this.#path} is from another version of intake, which sends ${earlier.count} records from record ${index + 1} in one request. Resume with that version.`,
       );
+    // A run that takes the files over from now on finds the request in the journal.
+    await this.#guard();
   }
 
   resendUntilMs(index: number): number {
@@ -152,6 +180,7 @@ export class Journal implements SentRequests {
   /** Writes one line after the other. After a line that could not be written completely, no other line may follow. */
   #append(line: object): Promise<void> {
     this.#writing = this.#writing.then(async () => {
+      await this.#guard();
       try {
         await this.#handle.appendFile(`${JSON.stringify(line)}\n`);
         await this.#handle.datasync();
@@ -163,12 +192,24 @@ export class Journal implements SentRequests {
   }
 }
 
+/** Another run may continue a journal, so nothing may be written except at its end. */
+const emptyAndAppend = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_APPEND;
+
 /** Notes that all files of the run have journals. */
 export async function markReady(file: string): Promise<void> {
   const path = journalOf(file);
   await appendFile(path, `${JSON.stringify({ ready: true })}\n`, { flush: true }).catch((error) => {
     throw notWritten(path, error);
   });
+}
+
+/** Replaces a journal, and returns the new one's length. */
+export async function rewriteJournal(file: string, head: Head, state?: JournalState): Promise<number> {
+  const path = journalOf(file);
+  const lines = [head, ...(state ? [state] : [])].map((line) => `${JSON.stringify(line)}\n`).join('');
+  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  return Buffer.byteLength(lines);
 }
 
 /** Reads a journal's complete lines, and the length up to the end of the last one. A journal that does not exist is empty. */
@@ -209,11 +250,29 @@ export function journalOf(file: string): string {
   return `${isLink ? realPathOf(file) : file}.journal`;
 }
 
-export async function removeJournal(file: string): Promise<void> {
-  await rm(journalOf(file), { force: true });
+export async function removeJournals(files: readonly string[], guard: Guard): Promise<void> {
+  await guard();
+  for (const file of files) await rm(journalOf(file), { force: true });
 }
 
-export async function sizeOf(file: string): Promise<Pick<Head, 'bytes' | 'modifiedMs'>> {
+/**
+ * Removes the journals of a run that has stored nothing. Before that, they become journals that are not ready. Otherwise, if
+ * this is interrupted, the files without a journal would count as finished. If that fails, or if another run uses the journals, they are kept.
+ */
+export async function removeUnsent(files: readonly string[], guard: Guard): Promise<void> {
+  try {
+    await guard();
+    for (const file of files) {
+      const { head, isReady } = await readJournal(file);
+      if (head && isReady) await rewriteJournal(file, { ...head, ready: false });
+    }
+    await removeJournals(files, guard);
+  } catch {
+    return;
+  }
+}
+
+export async function versionOf(file: string): Promise<Version> {
   const { size, mtimeMs } = await stat(file);
   return { bytes: size, modifiedMs: mtimeMs };
 }

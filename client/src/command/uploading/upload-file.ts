@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Connection } from '../../connection.ts';
 import { FailedFile } from '../../files/failed-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
@@ -21,6 +22,7 @@ import {
   repeatedLines,
 } from './file-cut.ts';
 import type { Journal, JournalState } from './journal.ts';
+import type { Guard } from './lock-files.ts';
 import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
 
@@ -48,6 +50,7 @@ export interface Run {
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
+  readonly guard: Guard;
   /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
   /** The number of this run's requests that may be stored, because an attempt was not answered. */
@@ -129,7 +132,10 @@ export function resultOf(
   { counts, unsent, failedFiles }: JournalState,
   broken?: FileError,
 ): FileResult {
-  return { path, type, counts, unsent, failedFiles: Object.keys(failedFiles), broken };
+  // An earlier run may have been given another path to the folder.
+  const folder = path.slice(0, path.length - basename(path).length);
+  const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
+  return { path, type, counts, unsent, failedFiles: names, broken };
 }
 
 interface Reading {
