@@ -96,8 +96,13 @@ async function measure(): Promise<{ before: number[]; during: number[]; sweptMs:
   const student = await newStudent();
   for (let round = 0; round < 3; round++) await p99();
   const before: number[] = [];
-  for (let round = 0; round < 7; round++) before.push(await p99());
-  const sweptBeforeMs = await eraseOne();
+  const sweptBeforeMs: number[] = [];
+  const measureInto = async (percentiles: number[], swept: number[]) => {
+    const [taken, one] = await Promise.all([p99(), eraseOne()]);
+    percentiles.push(taken);
+    swept.push(one);
+  };
+  for (let round = 0; round < 7; round++) await measureInto(before, sweptBeforeMs);
 
   const linesBefore = server.log.length;
   const erasures = [await requestErasure(large, { customer_ids: [student] })];
@@ -112,16 +117,12 @@ async function measure(): Promise<{ before: number[]; during: number[]; sweptMs:
   };
   const during: number[] = [];
   const sweptMs: number[] = [];
-  while ((await isOpen()) && sweptMs.length < 10) {
-    const [taken, one] = await Promise.all([p99(), eraseOne()]);
-    during.push(taken);
-    sweptMs.push(one);
-  }
+  while ((await isOpen()) && sweptMs.length < 10) await measureInto(during, sweptMs);
   const blocked = server.log.slice(linesBefore).filter((line) => line.startsWith('blocked for'));
   const shown = (numbers: readonly number[]) => numbers.map((ms) => ms.toFixed(0)).join(', ');
   console.log(
     `p99 before: ${shown(before)} ms, during: ${shown(during)} ms; ` +
-      `one person swept before: ${shown([sweptBeforeMs])} ms, during: ${shown(sweptMs)} ms; ` +
+      `one person swept before: ${shown(sweptBeforeMs)} ms, during: ${shown(sweptMs)} ms; ` +
       `${blocked.length === 0 ? 'never blocked' : blocked.join(', ')}`,
   );
   // Otherwise the large erasure was over before anything was measured.

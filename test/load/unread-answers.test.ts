@@ -63,7 +63,7 @@ describe('clients that do not read their answers', () => {
 
   it.each([
     ['exports', () => ask('application/x-ndjson').replace('?limit=1000', '')],
-    ['pages, ten in a row', () => ask('*/*').repeat(10)],
+    ['pages, five in a row', () => ask('*/*').repeat(5)],
   ])('%s: take no memory, delay nobody, and are closed in time', async (_what, request) => {
     const seen: Seen[] = [];
     for (const ms of idles) {
@@ -71,6 +71,7 @@ describe('clients that do not read their answers', () => {
       seen.push(await beside(request));
       if (isGood(seen.at(-1)!)) break;
     }
+    console.log(JSON.stringify(seen));
     expect(isGood(seen.at(-1)!), JSON.stringify(seen)).toBe(true);
   });
 
