@@ -191,11 +191,14 @@ export async function freshCursor(
   return cursors.write(startOf(last + 1, epochs));
 }
 
-/** Returns the state after the last number was assigned. */
+/**
+ * Numbers everything committed so far, and returns the state after that. Changes that commit in the meantime may stay
+ * without a number. Otherwise, this would never end while an organisation uploads without a pause.
+ */
 export async function numberAllChanges(pool: Pool, organisationId: string): Promise<LogState> {
-  for (;;) {
-    const state = await retryConflicts(() => stateOf(pool, organisationId));
-    if (!state.hasUnnumbered) return state;
-    await numberChanges(pool, organisationId);
-  }
+  const read = () => retryConflicts(() => stateOf(pool, organisationId));
+  const state = await read();
+  if (!state.hasUnnumbered) return state;
+  while ((await numberChanges(pool, organisationId)).count === limits.changesNumberedAtOnce);
+  return read();
 }

@@ -72,6 +72,26 @@ it('an open transaction delays nobody, and its changes are numbered after everyt
   );
 });
 
+it('everything committed so far is numbered, however fast an organisation uploads', async () => {
+  const organisationId = await newOrganisation();
+  const before = await Promise.all(many(limits.changesNumberedAtOnce + 1, () => write(organisationId)));
+  let later = 0;
+  const busy = new Proxy(test.pool, {
+    get(pool, name) {
+      const found = Reflect.get(pool, name);
+      if (name !== 'query') return typeof found === 'function' ? found.bind(pool) : found;
+      return async (...given: unknown[]) => {
+        if (++later > 10) throw new Error('numbering does not end');
+        await write(organisationId);
+        return found.apply(pool, given);
+      };
+    },
+  });
+  const { last, hasUnnumbered } = await numberAllChanges(busy, organisationId);
+  expect(hasUnnumbered).toBe(true);
+  expect(last).toBe(before.length + 1);
+});
+
 it('a reader that has seen a number never finds a smaller one, however many write, number and read', async () => {
   const organisationId = await newOrganisation();
   const writing = { count: 5 };
