@@ -241,7 +241,7 @@ it('a process that writes a lake again does not rely on what it knew before', as
   const ids = (await storedRows(pool, organisationId)).map((row) => JSON.parse(row)[0]);
   // Another process removes the rows, and then the log lists them again, as it does after an erasure.
   const table = await lake.table(organisationId);
-  await table.commit({ remove: table.files });
+  await table!.commit({ remove: table!.files });
   await test.pool.query(
     `insert into changes (organisation_id, change_id, type, size, ids) values ($1, $2, 'interactions', $3, $4)`,
     [organisationId, randomUUIDv7(), ids.length, ids],

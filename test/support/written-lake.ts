@@ -69,11 +69,12 @@ export class WrittenLake {
   }
 
   async files(organisationId: string, type?: UploadType): Promise<readonly DataFile[]> {
-    return (await this.table(organisationId, type)).files;
+    return (await this.table(organisationId, type))?.files ?? [];
   }
 
+  /** Returns -1 if there is no table. */
   async version(organisationId: string, type?: UploadType): Promise<number> {
-    return (await this.table(organisationId, type)).version;
+    return (await this.table(organisationId, type))?.version ?? -1;
   }
 
   tableFolder(organisationId: string, type: UploadType): string {
@@ -83,6 +84,7 @@ export class WrittenLake {
   /** Returns the current records of a type, as strings. */
   async current(organisationId: string, type: ResourceType): Promise<string[]> {
     const version = await this.version(organisationId, type);
+    if (version < 0) return [];
     return currentRecords(this.tableFolder(organisationId, type), type, version);
   }
 
@@ -90,6 +92,7 @@ export class WrittenLake {
   async rows(organisationId: string): Promise<string[]> {
     const table = await this.table(organisationId);
     const rows: string[] = [];
+    if (!table) return rows;
     for (const file of table.files) {
       const local = await table.get(file);
       const times = ['event_time', 'created'].map((name) => `epoch_us(${name})::varchar as ${name}`);
@@ -111,10 +114,10 @@ export class WrittenLake {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Opens a table as another process does. */
-  async table(organisationId: string, type: UploadType = 'interactions'): Promise<DeltaTable> {
+  /** Reads a table as another process does. Creating it here would look like a lake that the database has lost. */
+  async table(organisationId: string, type: UploadType = 'interactions'): Promise<DeltaTable | undefined> {
     const of = lakeSchema(type);
-    return DeltaTable.open(openStore(this.url), `${organisationId}/${of.name}`, of, this.parquet);
+    return DeltaTable.read(openStore(this.url), `${organisationId}/${of.name}`, of, this.parquet);
   }
 }
 
