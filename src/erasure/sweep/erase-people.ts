@@ -29,8 +29,9 @@ export function erasePeople(suppressions: Suppressions): JobKind {
     find: findErasures,
     steps: {
       start: { work: start },
+      'fence before identify': { wait: waitForWriters('fence before identify', 'identify') },
       identify: { call: (pool, place) => identifyPeople(pool, place, suppressions) },
-      fence: { wait: waitForWriters },
+      fence: { wait: waitForWriters('fence', 'expand') },
       expand: { call: (pool, place) => expand(pool, place, suppressions) },
       report: { work: sweepReport },
       rows: { work: eraseRows },
@@ -61,7 +62,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
      where organisation_id = $1 and ${isUnswept} and step like 'identify%'`,
     [organisationId, now],
   );
-  if (restored !== 0) return { next: { step: 'identify' } };
+  if (restored !== 0) return { next: { step: 'fence before identify' } };
   const before = await rewrittenBefore(client, organisationId);
   if (before === undefined) return { next: 'ended' };
   const { rowCount } = await client.query(
@@ -73,11 +74,13 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
 }
 
 /** Transactions that were running at the suppression may have checked records against the previous version. */
-async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
-  const at = (position ?? {}) as Fence<object>;
-  if (!at.awaited) await waitForVersions(pool);
-  const next = await passFence(pool, at);
-  return next === 'passed' ? { step: 'expand' } : next;
+function waitForWriters(step: SweepStep, then: SweepStep) {
+  return async (pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> => {
+    const at = (position ?? {}) as Fence<object>;
+    if (!at.awaited) await waitForVersions(pool);
+    const next = await passFence(pool, at);
+    return next === 'passed' ? { step: then } : next && { ...next, step };
+  };
 }
 
 interface Expansion {
