@@ -1,7 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type AskedPage, newestFirst } from '../postgres/keyset-page.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import {
   dateTime,
   type Field,
@@ -15,7 +15,7 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { answerWithout, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { answerWithout, inOneSnapshot, openIdsAmong } from '../suppression/hidden-ids.ts';
 import { formsOf, formsToShow } from '../suppression/idempotency-keys.ts';
 import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
@@ -62,20 +62,30 @@ export async function* receiptFor(
   organisationId: string,
   requestId: string,
 ): AsyncGenerator<Buffer> {
-  const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
-  if (!stored) throw new RequestError('receipt_not_found');
-  const shown = await formsToShow(pool, organisationId, keysOf([stored]));
+  if (!isUuid(requestId)) throw new RequestError('receipt_not_found');
+  const { stored, shown } = await inOneSnapshot(pool, async (client) => {
+    const found = await findReceipt(client, organisationId, requestId);
+    if (!found) throw new RequestError('receipt_not_found');
+    return { stored: found, shown: await formsToShow(client, organisationId, keysOf([found])) };
+  });
   let next = `${JSON.stringify(summaryOf(stored, shown)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
-    const found = await answerOf(pool, organisationId, requestId, batch);
+    const answer = await inOneSnapshot(pool, (client) =>
+      answerToShow(client, organisationId, requestId, batch),
+    );
     // The receipt's weekly partition has just been dropped.
-    if (!found) throw new RequestError('receipt_not_found');
-    const hidden = await openIdsAmong(pool, organisationId, uuidsIn(found.answer));
-    const answer = hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
+    if (answer === undefined) throw new RequestError('receipt_not_found');
     yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
     next = '';
   }
   yield Buffer.from(']}');
+}
+
+async function answerToShow(client: Client, organisationId: string, requestId: string, batch: number) {
+  const found = await answerOf(client, organisationId, requestId, batch);
+  if (!found) return undefined;
+  const hidden = await openIdsAmong(client, organisationId, uuidsIn(found.answer));
+  return hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
 }
 
 export const receiptFilters: Readonly<Record<string, Field>> = {
@@ -101,8 +111,10 @@ export async function receiptPage(
   const { from, to, cursor, limit = limits.receiptsPerPageDefault, idempotency_key: key, ...rest } = query;
   const asked = { from, to, cursor, limit } as AskedPage;
   const filter = { ...rest, idempotency_key: typeof key === 'string' ? formsOf(key) : undefined };
-  const { rows, next } = await newestFirst<StoredReceipt>(pool, receiptTable, organisationId, filter, asked);
-  const shown = await formsToShow(pool, organisationId, keysOf(rows));
+  const { rows, next, shown } = await inOneSnapshot(pool, async (client) => {
+    const page = await newestFirst<StoredReceipt>(client, receiptTable, organisationId, filter, asked);
+    return { ...page, shown: await formsToShow(client, organisationId, keysOf(page.rows)) };
+  });
   return { requests: rows.map((row) => summaryOf(row, shown)), next_cursor: next };
 }
 

@@ -36,7 +36,7 @@ export async function answerOf(
 }
 
 export async function findReceipt(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   requestId: string,
 ): Promise<StoredReceipt | undefined> {
