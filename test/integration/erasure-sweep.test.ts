@@ -307,6 +307,21 @@ it('an erasure is done when the day of its last entries has been dropped', async
   expect(await sweptBeforeOldestDay('2 hours')).toBe('done');
 });
 
+it.each(['interactions', 'receipts', 'receipt_batches'])(
+  'a sweep waits for old %s that are not dropped yet',
+  async (table) => {
+    const { organisationId } = await newOrganisation();
+    await test.pool.query(`create table to_drop_${table}_2020_01_06 (like ${table})`);
+    await erase(organisationId, randomUUID());
+    await untilPasses(async () => {
+      await sweepNow(organisationId);
+      expect(await stateOf(organisationId)).toEqual({ state: 'sweeping', step: 'detached' });
+    });
+    await test.pool.query(`drop table to_drop_${table}_2020_01_06`);
+    await sweep(organisationId);
+  },
+);
+
 it('after a restore, people are identified when transactions that may have missed their suppression have ended', async () => {
   const { organisationId } = await newOrganisation();
   const customer = newCustomer();

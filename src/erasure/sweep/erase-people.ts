@@ -4,12 +4,14 @@ import { rewrittenBefore } from '../../interactions/user-id-spellings.ts';
 import type { JobKind } from '../../jobs/job.ts';
 import { jobKind, type Next, type Place } from '../../jobs/job.ts';
 import { type Fence, passFence } from '../../jobs/pass-fence.ts';
+import { detachedTables } from '../../jobs/time-partitions.ts';
 import { limits } from '../../limits.ts';
 import { nextRows } from '../../people/find-rows.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { tableWith } from '../../people/personal-tables.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { databaseTime, inTransaction, queryRows } from '../../postgres/transactions.ts';
+import { receiptPartitions } from '../../receipts/receipts.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
@@ -42,6 +44,7 @@ export function erasePeople(suppressions: Suppressions): JobKind {
       changes: { work: sweepLog },
       customers: { work: eraseCustomers },
       statistics: { call: forgetStatistics },
+      detached: { wait: waitForDrops },
       end: { work: end },
     },
   });
@@ -151,7 +154,13 @@ async function forgetStatistics(
   const { counted = [], first = null, last = null } = rows[0] ?? {};
   const changed = [...uncounted, ...(counted ?? []).flatMap((name) => countedTables[name] ?? name)];
   const next = await analyseNext(pool, changed, { first, last }, position as string | null, stopping);
-  return next === null ? { step: 'end' } : { step: 'statistics', position: next };
+  return next === null ? { step: 'detached' } : { step: 'statistics', position: next };
+}
+
+/** Rows that were detached before they were searched are deleted when maintenance drops their table. */
+async function waitForDrops(pool: Pool): Promise<Next<SweepStep> | undefined> {
+  const left = await detachedTables(pool, ['interactions', ...receiptPartitions.tables]);
+  return left.length === 0 ? { step: 'end' } : undefined;
 }
 
 /** Once the erasures are swept, only the end of the change log, and the lake's files, may still contain the ids. */

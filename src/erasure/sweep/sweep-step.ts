@@ -20,6 +20,7 @@ export type SweepStep =
   | 'changes'
   | 'customers'
   | 'statistics'
+  | 'detached'
   | 'end';
 
 export interface Swept {
