@@ -1,7 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type AskedPage, newestFirst } from '../postgres/keyset-page.ts';
-import type { Client, Pool } from '../postgres/pool.ts';
+import type { Pool } from '../postgres/pool.ts';
 import {
   dateTime,
   type Field,
@@ -15,9 +15,8 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { answerWithout, inOneSnapshot, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { inOneSnapshot } from '../suppression/hidden-ids.ts';
 import { formsOf, formsToShow } from '../suppression/idempotency-keys.ts';
-import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
@@ -70,22 +69,13 @@ export async function* receiptFor(
   });
   let next = `${JSON.stringify(summaryOf(stored, shown)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
-    const answer = await inOneSnapshot(pool, (client) =>
-      answerToShow(client, organisationId, requestId, batch),
-    );
+    const found = await inOneSnapshot(pool, (client) => answerOf(client, organisationId, requestId, batch));
     // The receipt's weekly partition has just been dropped.
-    if (answer === undefined) throw new RequestError('receipt_not_found');
-    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
+    if (!found) throw new RequestError('receipt_not_found');
+    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${found.answer}`);
     next = '';
   }
   yield Buffer.from(']}');
-}
-
-async function answerToShow(client: Client, organisationId: string, requestId: string, batch: number) {
-  const found = await answerOf(client, organisationId, requestId, batch);
-  if (!found) return undefined;
-  const hidden = await openIdsAmong(client, organisationId, uuidsIn(found.answer));
-  return hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
 }
 
 export const receiptFilters: Readonly<Record<string, Field>> = {
