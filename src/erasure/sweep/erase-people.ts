@@ -127,8 +127,8 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
   return { step: adds ? 'fence' : 'report' };
 }
 
-/** Tables that a sweep changes but does not count. */
-const uncounted = ['unsettled_batches', 'access_request_ids'];
+/** Tables that a sweep changes but does not count. Settling deletes rejections. */
+const uncounted = ['unsettled_batches', 'rejections', 'access_request_ids'];
 
 /** The tables behind each count, if their names differ. */
 const countedTables: Readonly<Record<string, readonly string[]>> = {
