@@ -25,7 +25,7 @@ import {
   countOtherStudents,
 } from './read-about.ts';
 import { addIds, countKept } from './request-access.ts';
-import { storeCollected } from './store-collected.ts';
+import { lockRunning, storeCollected } from './store-collected.ts';
 
 /** In this order. Requests join a collection only in its first step. */
 type CollectStep =
@@ -164,8 +164,11 @@ async function expand(
         ids.flatMap((one) => wanted.get(one) ?? []).map(({ request }) => ({ id, request })),
       ),
     );
+  const running: ReadonlySet<string> =
+    added.length > 0 ? await lockRunning(client, organisationId) : new Set();
   for (const [request, of] of Map.groupBy(added, (one) => one.request))
-    await addIds(client, organisationId, request, [...new Set(of.map(({ id }) => id))]);
+    if (running.has(request))
+      await addIds(client, organisationId, request, [...new Set(of.map(({ id }) => id))]);
   return { next: next === null ? { step: 'rows' } : { step: 'expand', position: next } };
 }
 

@@ -18,14 +18,7 @@ export async function storeCollected(
     one.people.some((id) => hidden.has(id)) ? (withoutMentioned(type, one, hidden) ?? []) : one,
   );
   if (visible.length === 0) return;
-  const { rows } = await client.query<{ id: string }>({
-    name: 'lock running access requests',
-    text: `
-      select access_request_id as id from access_requests
-      where organisation_id = $1 and state = 'collecting' order by access_request_id for update`,
-    values: [organisationId],
-  });
-  const running = new Set(rows.map(({ id }) => id));
+  const running = await lockRunning(client, organisationId);
   const copies = visible.flatMap(({ requests, ...one }) =>
     requests.filter((request) => running.has(request)).map((request) => ({ ...one, request })),
   );
@@ -53,6 +46,18 @@ export async function storeCollected(
       where organisation_id = $1 and access_request_id = $2`;
     await queryRows(client, { text, values: [organisationId, request, type, rowCount] }, 1);
   }
+}
+
+/** One that was cancelled meanwhile is not returned. */
+export async function lockRunning(client: Client, organisationId: string): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ id: string }>({
+    name: 'lock running access requests',
+    text: `
+      select access_request_id as id from access_requests
+      where organisation_id = $1 and state = 'collecting' order by access_request_id for update`,
+    values: [organisationId],
+  });
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

@@ -10,7 +10,10 @@ export interface TimePartitions {
   readonly drop: string;
 }
 
-/** Includes partitions that an earlier run detached but did not drop. */
+/**
+ * Includes partitions that an earlier run detached but did not drop. All are detached first: an answer whose receipt is
+ * dropped could not be found by an erasure.
+ */
 export async function dropPartitions(
   pool: Pool,
   partitions: TimePartitions,
@@ -25,17 +28,22 @@ export async function dropPartitions(
   return left === 'more' ? left : dropDetached(pool, partitions, round);
 }
 
-export async function dropDetached(
-  pool: Pool,
-  { tables, drop }: Pick<TimePartitions, 'tables' | 'drop'>,
-  round: Round,
-): Promise<'more' | 'all'> {
+/** Nobody can read these tables, and no search finds their rows, but the rows are still there. */
+export async function detachedTables(pool: Pool, tables: readonly string[]): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select relname as name from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname ~ $1`,
     [`^to_drop_(${tables.join('|')})_\\d{4}_\\d\\d_\\d\\d$`],
   );
-  const names = rows.map(({ name }) => name);
+  return rows.map(({ name }) => name);
+}
+
+export async function dropDetached(
+  pool: Pool,
+  { tables, drop }: Pick<TimePartitions, 'tables' | 'drop'>,
+  round: Round,
+): Promise<'more' | 'all'> {
+  const names = await detachedTables(pool, tables);
   return round.repeat(async () => {
     const name = names.shift();
     if (name !== undefined) await pool.query(`select ${drop}($1)`, [name]);

@@ -64,8 +64,15 @@ export async function nextRows(
  */
 export interface InteractionsPlace {
   readonly below: string;
-  /** On the days being searched below `below`, people up to and including this id are done. */
-  readonly afterPerson?: string;
+  /** If the search has begun on days with indexes below `below`. Earlier releases did not save it, so the days begin again. */
+  readonly within?: PeoplePlace;
+}
+
+interface PeoplePlace {
+  /** On these days only, because a day that gets its indexes in between was not searched for the first people. */
+  readonly firstId: string;
+  /** People up to and including this id are done. */
+  readonly afterPerson: string;
   /**
    * For the people after `afterPerson`, interactions from this id on are done. Not used if the caller erases the rows.
    */
@@ -79,24 +86,25 @@ export async function nextInteractions(
   place: InteractionsPlace | null,
   isErasing: boolean,
 ): Promise<Found<RowOfPeople, InteractionsPlace>> {
-  const { below, afterPerson = '', belowOfThese } = place ?? { below: lastUuid };
-  const span = await spanBelow(db, below);
+  const { below, within } = place ?? { below: lastUuid };
+  const span = within ? { firstId: within.firstId, isIndexed: true } : await spanBelow(db, below);
   if (!span) return { found: [], next: null };
   if (!span.isIndexed) return scanInteractions(db, search, span, below);
+  const { firstId } = span;
+  const { afterPerson, belowOfThese = below } = within ?? { afterPerson: '' };
   const { rows: people } = await db.query<{ id: string }>(
     `select distinct i.id from ${wantedIds(search)} and i.id > $2 order by i.id limit ${limits.peoplePerSearch}`,
     [search.organisationId, afterPerson],
   );
   const ids = people.map(({ id }) => id);
-  const found =
-    ids.length === 0 ? [] : await indexed(db, search, span, belowOfThese ?? below, ids, isErasing);
-  if (found.length === limits.erasureRowsPerStep)
-    return {
-      found,
-      next: { below, afterPerson, ...(isErasing ? {} : { belowOfThese: found.at(-1)?.id as string }) },
-    };
+  const found = ids.length === 0 ? [] : await indexed(db, search, span, belowOfThese, ids, isErasing);
+  if (found.length === limits.erasureRowsPerStep) {
+    const last = isErasing ? {} : { belowOfThese: found.at(-1)?.id as string };
+    return { found, next: { below, within: { firstId, afterPerson, ...last } } };
+  }
   const last = ids.length === limits.peoplePerSearch ? ids.at(-1) : undefined;
-  return { found, next: last === undefined ? { below: span.firstId } : { below, afterPerson: last } };
+  const next = last === undefined ? { below: firstId } : { below, within: { firstId, afterPerson: last } };
+  return { found, next };
 }
 
 async function indexed(

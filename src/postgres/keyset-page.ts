@@ -34,7 +34,7 @@ export function pageOf<R>(found: readonly R[], limit: number, cursorOf: (row: R)
 }
 
 export async function newestFirst<R extends QueryResultRow>(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   { name, id, columns }: TimedTable,
   organisationId: string,
   filter: Readonly<Record<string, Scalar | readonly string[] | undefined>>,

@@ -15,9 +15,8 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { answerWithout, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { inOneSnapshot } from '../suppression/hidden-ids.ts';
 import { formsOf, formsToShow } from '../suppression/idempotency-keys.ts';
-import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
@@ -62,17 +61,18 @@ export async function* receiptFor(
   organisationId: string,
   requestId: string,
 ): AsyncGenerator<Buffer> {
-  const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
-  if (!stored) throw new RequestError('receipt_not_found');
-  const shown = await formsToShow(pool, organisationId, keysOf([stored]));
+  if (!isUuid(requestId)) throw new RequestError('receipt_not_found');
+  const { stored, shown } = await inOneSnapshot(pool, async (client) => {
+    const found = await findReceipt(client, organisationId, requestId);
+    if (!found) throw new RequestError('receipt_not_found');
+    return { stored: found, shown: await formsToShow(client, organisationId, keysOf([found])) };
+  });
   let next = `${JSON.stringify(summaryOf(stored, shown)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
-    const found = await answerOf(pool, organisationId, requestId, batch);
+    const found = await inOneSnapshot(pool, (client) => answerOf(client, organisationId, requestId, batch));
     // The receipt's weekly partition has just been dropped.
     if (!found) throw new RequestError('receipt_not_found');
-    const hidden = await openIdsAmong(pool, organisationId, uuidsIn(found.answer));
-    const answer = hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
-    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
+    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${found.answer}`);
     next = '';
   }
   yield Buffer.from(']}');
@@ -101,8 +101,10 @@ export async function receiptPage(
   const { from, to, cursor, limit = limits.receiptsPerPageDefault, idempotency_key: key, ...rest } = query;
   const asked = { from, to, cursor, limit } as AskedPage;
   const filter = { ...rest, idempotency_key: typeof key === 'string' ? formsOf(key) : undefined };
-  const { rows, next } = await newestFirst<StoredReceipt>(pool, receiptTable, organisationId, filter, asked);
-  const shown = await formsToShow(pool, organisationId, keysOf(rows));
+  const { rows, next, shown } = await inOneSnapshot(pool, async (client) => {
+    const page = await newestFirst<StoredReceipt>(client, receiptTable, organisationId, filter, asked);
+    return { ...page, shown: await formsToShow(client, organisationId, keysOf(page.rows)) };
+  });
   return { requests: rows.map((row) => summaryOf(row, shown)), next_cursor: next };
 }
 

@@ -2,6 +2,8 @@ import { counted } from '../bookkeeping/store.ts';
 import type { TimePartitions } from '../jobs/time-partitions.ts';
 import type { TimedTable } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { answerWithout, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { uuidsIn } from '../suppression/ids-in-text.ts';
 import type { Counts } from './batch-answer.ts';
 
 export interface StoredReceipt extends Counts {
@@ -20,8 +22,9 @@ export interface StoredReceipt extends Counts {
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
+/** Without the ids of people who are being erased. */
 export async function answerOf(
-  client: Client | Pool,
+  client: Client,
   organisationId: string,
   requestId: string,
   batch: number,
@@ -32,11 +35,14 @@ export async function answerOf(
            where organisation_id = $1 and request_id = $2 and batch = $3`,
     values: [organisationId, requestId, batch],
   });
-  return rows[0];
+  const [found] = rows;
+  if (!found) return undefined;
+  const hidden = await openIdsAmong(client, organisationId, uuidsIn(found.answer));
+  return hidden.size > 0 ? { ...found, answer: answerWithout(hidden, found.answer) } : found;
 }
 
 export async function findReceipt(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   requestId: string,
 ): Promise<StoredReceipt | undefined> {

@@ -17,8 +17,8 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { openIdsAmong, openIdsIn } from '../suppression/hidden-ids.ts';
-import { idsInFailed, withoutErased } from '../suppression/ids-in-text.ts';
+import { inOneSnapshot, openIdsAmong } from '../suppression/hidden-ids.ts';
+import { withoutErased } from '../suppression/ids-in-text.ts';
 import { countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
   countByKind,
@@ -59,14 +59,13 @@ export async function rejectionPage(
   const { cursor, limit: asked, ...filter } = query;
   const limit = asked === undefined ? limits.rejectionsPerPageDefault : Number(asked);
   await settleOrganisation(pool, organisationId);
-  const { rejections, more } = await pageOfRejections(
+  const { rejections, hidden, more } = await pageOfRejections(
     pool,
     organisationId,
     filter as RejectionFilter,
     { after: cursor as string | undefined, limit },
     limits.rejectionPageBytesMax,
   );
-  const hidden = await openIdsIn(pool, organisationId, rejections, idsInFailed);
   const errorsOfKinds = new Map<string, string>();
   const written = await mapInTurns(rejections, (stored) => {
     const shown = hidden.size === 0 ? stored : withoutErased(stored, hidden);
@@ -115,12 +114,11 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
     .sort((a, b) => b.count - a.count || (nameOf(a) < nameOf(b) ? -1 : 1))
     .slice(0, limits.rejectionGroupsMax);
   const ids = groups.map(({ first }) => first);
-  const examples = await readExamples(pool, organisationId, ids);
-  const hidden = await openIdsAmong(
-    pool,
-    organisationId,
-    examples.flatMap(({ record_id }) => record_id ?? []),
-  );
+  const { examples, hidden } = await inOneSnapshot(pool, async (client) => {
+    const examples = await readExamples(client, organisationId, ids);
+    const recordIds = examples.flatMap(({ record_id }) => record_id ?? []);
+    return { examples, hidden: await openIdsAmong(client, organisationId, recordIds) };
+  });
   const byId = new Map(examples.map((example) => [example.rejection_id, example]));
   const rejections = groups.map(({ type, code, field, message, count, first, last }) => {
     const example = byId.get(first);

@@ -5,6 +5,8 @@ import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import { withinBytes } from '../records/within-bytes.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
+import { inOneSnapshot, openIdsIn } from '../suppression/hidden-ids.ts';
+import { idsInFailed } from '../suppression/ids-in-text.ts';
 import { countChange, type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
 
 /**
@@ -128,7 +130,7 @@ async function reasonsOf(
 type Example = Pick<StoredRejection, 'rejection_id' | 'request_id' | 'index' | 'record_id'>;
 
 export async function readExamples(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   ids: readonly string[],
 ): Promise<Example[]> {
@@ -140,18 +142,25 @@ export async function readExamples(
   return rows;
 }
 
-/** The page is cut short if the records exceed `bytesMax`. */
+/** The page is cut short if the records exceed `bytesMax`. `hidden` are the ids in them that nobody may read. */
 export async function pageOfRejections(
   pool: Pool,
   organisationId: string,
   filter: RejectionFilter,
   { after, limit }: RejectionRange,
   bytesMax: number,
-): Promise<{ readonly rejections: readonly StoredRejection[]; readonly more: boolean }> {
+): Promise<{
+  readonly rejections: readonly StoredRejection[];
+  readonly hidden: ReadonlySet<string>;
+  readonly more: boolean;
+}> {
   const kindIds = await kindIdsOf(pool, organisationId, filter);
   const ids = await listIds(pool, organisationId, filter, kindIds, { after, limit: limit + 1 });
-  const rejections = await readRejections(pool, organisationId, ids.slice(0, limit), bytesMax);
-  return { rejections, more: rejections.length < ids.length };
+  return inOneSnapshot(pool, async (client) => {
+    const rejections = await readRejections(client, organisationId, ids.slice(0, limit), bytesMax);
+    const hidden = await openIdsIn(client, organisationId, rejections, idsInFailed);
+    return { rejections, hidden, more: rejections.length < ids.length };
+  });
 }
 
 export async function countByKind(

@@ -32,6 +32,8 @@ export async function dropExpiredDays(
   );
   const isExpired = (day: { end_id: string }) =>
     expired.some(({ first_id, end_id }) => first_id < day.end_id && day.end_id <= end_id);
+  // Right after each day is detached, because erasures wait for it.
+  const drop = () => dropDetached(pool, partitions, new Round(retentionLimits.dropMs, stopping));
   for (const { name } of days.filter(isExpired)) {
     if (round.isOver) break;
     const detach = {
@@ -39,8 +41,9 @@ export async function dropExpiredDays(
       values: [name, randomUUIDv7(), at],
     };
     await runLong(pool, detach, retentionLimits.detachMsMax, stopping);
+    await drop();
   }
-  await dropDetached(pool, partitions, new Round(retentionLimits.dropMs, stopping));
+  await drop();
 }
 
 /** The rows are deleted step by step by functions that run with the owner's permissions. */

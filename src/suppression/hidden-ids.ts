@@ -1,5 +1,6 @@
 import { mapInTurns } from '../json/map-in-turns.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
 import { isBeingErased } from '../records/tables.ts';
 import { isUuid } from '../registry/fields.ts';
 import { uuidPattern } from './ids-in-text.ts';
@@ -7,6 +8,17 @@ import { uuidPattern } from './ids-in-text.ts';
 const idsPerQuery = 1_000;
 
 const noIds: ReadonlySet<string> = new Set();
+
+/**
+ * For texts and the open ids in them. In another snapshot, the ids of an erasure that has been swept since the texts were
+ * read would no longer be open.
+ */
+export function inOneSnapshot<T>(
+  pool: Pick<Pool, 'connect'>,
+  read: (client: Client) => Promise<T>,
+): Promise<T> {
+  return inTransaction(pool, read, 'begin isolation level repeatable read');
+}
 
 /** Searching texts took most of the time of a page of rejections, so it is skipped if nobody is being erased. */
 export async function openIdsIn<T>(

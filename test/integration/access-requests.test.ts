@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { expireCollected } from '../../src/access/expire-collected.ts';
 import { accessLimits } from '../../src/access/limits.ts';
@@ -25,6 +26,7 @@ import { servingUrl } from '../support/database.ts';
 import { collectForAll, collectPart } from '../support/jobs.ts';
 import { many } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
+import { untilPasses } from '../support/until-passes.ts';
 
 let test: TestApp;
 let serving: OwnPool;
@@ -281,6 +283,49 @@ describe('an access request', () => {
     await expire();
     expect((await tablesWith(test.pool, [mark])).access_request_records).toBeUndefined();
     for (const id of [kept, cancelled, waiting]) expect((await acme.get(id)).state).toBe('cancelled');
+  });
+
+  it('that is cancelled while the other ids of its people are added keeps no id', async () => {
+    const acme = await newOrganisation();
+    const { student_id } = await newPerson(acme);
+    const id = await acme.access({ customer_ids: [student_id] });
+    const step = async () => {
+      const { rows } = await test.pool.query<{ step: string }>(
+        'select step from jobs where organisation_id = $1',
+        [acme.organisationId],
+      );
+      return rows[0]?.step;
+    };
+    const part = () => collectPart(serving, acme.organisationId, suppressions);
+    while ((await step()) !== 'expand') await part();
+    const cancelling = new pg.Client({ connectionString: test.databaseUrl });
+    await cancelling.connect();
+    let expanding: Promise<boolean>;
+    try {
+      await cancelling.query('begin');
+      await cancelling.query(
+        `update access_requests set state = 'done', cancelled_at = now() where access_request_id = $1`,
+        [id],
+      );
+      await cancelling.query('delete from access_request_ids where access_request_id = $1', [id]);
+      expanding = part();
+      await untilPasses(async () => {
+        const { rowCount } = await test.pool.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        expect(rowCount).toBe(1);
+      });
+      await cancelling.query('commit');
+    } finally {
+      await cancelling.end();
+    }
+    await expanding;
+    await acme.collect();
+    const { rowCount } = await test.pool.query(
+      'select from access_request_ids where access_request_id = $1',
+      [id],
+    );
+    expect(rowCount).toBe(0);
   });
 
   it('is refused if a hundred are open, or too much is kept', async () => {

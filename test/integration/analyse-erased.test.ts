@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { analyseNext } from '../../src/erasure/sweep/analyse-erased.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { newAccessOrganisation, newCustomer } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { many, newShop } from '../support/new-records.ts';
@@ -102,6 +103,22 @@ it("the planner's statistics forget erased people", async () => {
   expect(await statisticsWith(['XQ'])).not.toContain('customers.region');
   // Nothing fails if nothing has changed, and if partitions are analysed twice.
   await analyseAll(['interactions', 'receipts', 'rejections']);
+});
+
+it('statistics of rejections forget an erased person whose rejections were settled before', async () => {
+  const acme = await newAccessOrganisation(test, serving);
+  const person = newCustomer();
+  const failed = (customer: object) => ({ ...customer, region: 7 });
+  await acme.upload('customers', failed(person), ...many(20, () => failed(newCustomer())));
+  await test.pool.query('analyze rejections');
+  const ids = [person.customer_id, person.user_id];
+  const places = async () => (await statisticsWith(ids)).filter((place) => place.startsWith('rejections.'));
+  expect(await places()).toEqual(['rejections.record', 'rejections.record_id']);
+  await acme.upload('customers', person);
+  const sent = await acme.send('POST', '/v1/erasures', { customer_ids: [person.customer_id] });
+  expect(sent.statusCode).toBe(202);
+  await acme.sweep();
+  expect(await places()).toEqual([]);
 });
 
 it('the serving role may analyse only tables that people are erased from', async () => {

@@ -290,3 +290,17 @@ it("a visitor's key never equals a key of the organisation's programs", async ()
   expect(await one.count('interactions')).toBe(2);
   expect(hashedKey(browserKey(id))).not.toBe(hashedKey(id));
 });
+
+it('a retry of an upload is answered without the ids of people who are being erased', async () => {
+  const { call, erase, sweep } = await newOrganisation();
+  const customer_id = randomUUID();
+  const sent = { records: [{ customer_id, user_id: randomUUID(), region: 7 }] };
+  const upload = () => call('POST', '/v1/data/customers', sent, 'nightly');
+  expect((await upload()).body).toContain(customer_id);
+  await erase({ customer_ids: [customer_id] });
+  const retried = await upload();
+  expect([retried.statusCode, retried.headers['idempotency-replayed']]).toEqual([400, 'true']);
+  expect(retried.body).not.toContain(customer_id);
+  await sweep();
+  expect((await upload()).body).toBe(retried.body);
+});

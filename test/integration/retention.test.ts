@@ -185,6 +185,22 @@ it('a day that was detached by a killed process is dropped by the next run', asy
   expect([await isThere(detached), await countOf(organisationId)]).toEqual([false, 0]);
 });
 
+it('a detached day is dropped even if the next one is in use', async () => {
+  const { organisationId } = await newOrganisation({ interactions_kept_days: 1 });
+  for (const ago of [9, 8]) await addInteractions(test.pool, organisationId, day(ago), 1);
+  const reading = new pg.Client({ connectionString: test.databaseUrl });
+  await reading.connect();
+  await reading.query(`begin; lock table ${day(8).name} in access share mode`);
+  await expect(expireAll(serving)).rejects.toSatisfy(isLockTimeout);
+  const detached = { name: `to_drop_${day(9).name}`, startMs: day(9).startMs };
+  expect([await isThere(day(9)), await isThere(detached), await isThere(day(8))]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+  await reading.end();
+});
+
 it('the last two days are never dropped; otherwise they would be created again empty', async () => {
   const { organisationId } = await newOrganisation({ interactions_kept_days: 1 });
   const recent = { startMs: Math.floor(Date.now() / dayMs - 2) * dayMs };

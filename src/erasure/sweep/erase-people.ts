@@ -4,12 +4,14 @@ import { rewrittenBefore } from '../../interactions/user-id-spellings.ts';
 import type { JobKind } from '../../jobs/job.ts';
 import { jobKind, type Next, type Place } from '../../jobs/job.ts';
 import { type Fence, passFence } from '../../jobs/pass-fence.ts';
+import { detachedTables } from '../../jobs/time-partitions.ts';
 import { limits } from '../../limits.ts';
 import { nextRows } from '../../people/find-rows.ts';
 import { type Search, wantedAmong, wantedIds } from '../../people/people.ts';
 import { tableWith } from '../../people/personal-tables.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { databaseTime, inTransaction, queryRows } from '../../postgres/transactions.ts';
+import { receiptPartitions } from '../../receipts/receipts.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
@@ -29,8 +31,9 @@ export function erasePeople(suppressions: Suppressions): JobKind {
     find: findErasures,
     steps: {
       start: { work: start },
+      'fence before identify': { wait: waitForWriters('fence before identify', 'identify') },
       identify: { call: (pool, place) => identifyPeople(pool, place, suppressions) },
-      fence: { wait: waitForWriters },
+      fence: { wait: waitForWriters('fence', 'expand') },
       expand: { call: (pool, place) => expand(pool, place, suppressions) },
       report: { work: sweepReport },
       rows: { work: eraseRows },
@@ -41,6 +44,7 @@ export function erasePeople(suppressions: Suppressions): JobKind {
       changes: { work: sweepLog },
       customers: { work: eraseCustomers },
       statistics: { call: forgetStatistics },
+      detached: { wait: waitForDrops },
       end: { work: end },
     },
   });
@@ -61,7 +65,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
      where organisation_id = $1 and ${isUnswept} and step like 'identify%'`,
     [organisationId, now],
   );
-  if (restored !== 0) return { next: { step: 'identify' } };
+  if (restored !== 0) return { next: { step: 'fence before identify' } };
   const before = await rewrittenBefore(client, organisationId);
   if (before === undefined) return { next: 'ended' };
   const { rowCount } = await client.query(
@@ -73,11 +77,13 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
 }
 
 /** Transactions that were running at the suppression may have checked records against the previous version. */
-async function waitForWriters(pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> {
-  const at = (position ?? {}) as Fence<object>;
-  if (!at.awaited) await waitForVersions(pool);
-  const next = await passFence(pool, at);
-  return next === 'passed' ? { step: 'expand' } : next;
+function waitForWriters(step: SweepStep, then: SweepStep) {
+  return async (pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> => {
+    const at = (position ?? {}) as Fence<object>;
+    if (!at.awaited) await waitForVersions(pool);
+    const next = await passFence(pool, at);
+    return next === 'passed' ? { step: then } : next && { ...next, step };
+  };
 }
 
 interface Expansion {
@@ -121,8 +127,8 @@ async function expand(pool: Pool, place: Place, suppressions: Suppressions): Pro
   return { step: adds ? 'fence' : 'report' };
 }
 
-/** Tables that a sweep changes but does not count. */
-const uncounted = ['unsettled_batches', 'access_request_ids'];
+/** Tables that a sweep changes but does not count. Settling deletes rejections. */
+const uncounted = ['unsettled_batches', 'rejections', 'access_request_ids'];
 
 /** The tables behind each count, if their names differ. */
 const countedTables: Readonly<Record<string, readonly string[]>> = {
@@ -148,7 +154,13 @@ async function forgetStatistics(
   const { counted = [], first = null, last = null } = rows[0] ?? {};
   const changed = [...uncounted, ...(counted ?? []).flatMap((name) => countedTables[name] ?? name)];
   const next = await analyseNext(pool, changed, { first, last }, position as string | null, stopping);
-  return next === null ? { step: 'end' } : { step: 'statistics', position: next };
+  return next === null ? { step: 'detached' } : { step: 'statistics', position: next };
+}
+
+/** Rows that were detached before they were searched are deleted when maintenance drops their table. */
+async function waitForDrops(pool: Pool): Promise<Next<SweepStep> | undefined> {
+  const left = await detachedTables(pool, ['interactions', ...receiptPartitions.tables]);
+  return left.length === 0 ? { step: 'end' } : undefined;
 }
 
 /** Once the erasures are swept, only the end of the change log, and the lake's files, may still contain the ids. */

@@ -7,6 +7,7 @@ import type { Next } from '../../jobs/job.ts';
  */
 export type SweepStep =
   | 'start'
+  | 'fence before identify'
   | 'identify'
   | 'fence'
   | 'expand'
@@ -19,6 +20,7 @@ export type SweepStep =
   | 'changes'
   | 'customers'
   | 'statistics'
+  | 'detached'
   | 'end';
 
 export interface Swept {
