@@ -96,8 +96,13 @@ it('takes no address that it would have to guess the meaning of', () => {
     's3://user:secret@bucket/lake',
     's3://bucket/../lake#x',
     's3:///lake',
+    's3://bucket:9000/lake',
+    's3://bucket/lake?regoin=eu-west-1',
+    's3://bucket/lake?region=',
+    's3://bucket/lake?endpoint=https://user:secret@host',
   ])
-    expect(() => openStore(address), address).toThrow(/address of a lake|not a valid path/);
+    expect(() => openStore(address), address).toThrow(/^LAKE_URL (must|has)/);
+  expect(() => openStore('s3://bucket/.lake')).toThrow('not a valid path');
 });
 
 it('proves that a store creates nothing twice', async () => {
