@@ -52,6 +52,31 @@ const wrong: { what: string; env: Environment; named: RegExp[] }[] = [
     named: [/LAKE_URL .*file:\/\/\//],
   },
   {
+    what: 'a lake with a misspelt parameter',
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 's3://bucket/lake?regoin=hush' },
+    named: [/LAKE_URL .*regoin.*endpoint and region/],
+  },
+  {
+    what: 'a lake with a parameter twice, an empty one, and an endpoint that is not an address',
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 's3://bucket/lake?region=&region=hush&endpoint=hush:9000' },
+    named: [/LAKE_URL .*twice/, /LAKE_URL .*empty region/, /LAKE_URL .*endpoint such as https:\/\//],
+  },
+  {
+    what: "a lake with credentials in its endpoint's address",
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 's3://bucket/lake?endpoint=https://key:hush@host' },
+    named: [/LAKE_URL .*endpoint .*password.*AWS_SECRET_ACCESS_KEY/],
+  },
+  {
+    what: "a lake's bucket with a port",
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 's3://hush:9000/lake' },
+    named: [/LAKE_URL .*s3:\/\/bucket/],
+  },
+  {
+    what: 'a lake in a folder with a parameter',
+    env: { DATABASE_URL: awayUrl, LAKE_URL: 'file:///srv/lake?hush' },
+    named: [/LAKE_URL .*folder has none/],
+  },
+  {
     what: 'a lake in a relative folder',
     env: { DATABASE_URL: awayUrl, LAKE_URL: './lake' },
     named: [/LAKE_URL .*file:\/\/\//],

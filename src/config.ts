@@ -286,14 +286,39 @@ function readErasureKeys(value: string | undefined, problems: string[]): string[
 
 function readLakeUrl(value: string | undefined, problems: string[]): string | null {
   if (!value) return null;
+  problems.push(...lakeUrlProblems(value));
+  return value;
+}
+
+/** The problems do not repeat the value, because it could contain credentials. */
+export function lakeUrlProblems(value: string): string[] {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   const isFolder = url?.protocol === 'file:' && url.host === '' && url.pathname.length > 1;
-  const isBucket =
-    url?.protocol === 's3:' && url.hostname !== '' && url.username === '' && url.password === '';
-  // The message does not repeat the value, because it could contain credentials.
-  if (!isFolder && !isBucket)
-    problems.push('LAKE_URL must be a folder, such as file:///srv/lake, or s3://bucket/prefix');
-  return value;
+  const isBucket = url?.protocol === 's3:' && url.hostname !== '' && url.host === url.hostname;
+  if (!url || !(isFolder || isBucket) || url.username || url.password || url.hash)
+    return ['LAKE_URL must be a folder, such as file:///srv/lake, or s3://bucket/prefix'];
+  const names = [...url.searchParams.keys()];
+  if (isFolder && names.length > 0) return ['LAKE_URL has parameters, but a folder has none'];
+  const problems = names
+    .filter((name) => name !== 'endpoint' && name !== 'region')
+    .map((name) => `LAKE_URL has the parameter ${name}; it can only have endpoint and region`);
+  if (new Set(names).size < names.length) problems.push('LAKE_URL has a parameter twice');
+  if (url.searchParams.get('region') === '')
+    problems.push('LAKE_URL has an empty region; give it or leave it out');
+  const endpoint = url.searchParams.get('endpoint');
+  if (endpoint !== null && !isEndpoint(endpoint))
+    problems.push(
+      'LAKE_URL must have an endpoint such as https://host:9000, without a user name, password or parameters; set ' +
+        'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead',
+    );
+  return problems;
+}
+
+function isEndpoint(value: string): boolean {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  return (
+    /^https?:$/.test(url?.protocol ?? '') && !(url?.username || url?.password || url?.search || url?.hash)
+  );
 }
 
 const samplers = ['always_on', 'always_off', 'traceidratio'].flatMap((name) => [name, `parentbased_${name}`]);

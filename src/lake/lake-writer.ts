@@ -93,11 +93,12 @@ export class LakeWriter {
 
   /** Removes erased people from the files for about a minute. The next call continues. */
   async erase(organisationId: string, stopping: AbortSignal): Promise<void> {
-    const { pool, suppressions } = this.#parts;
+    const { pool, place, suppressions } = this.#parts;
     // Drop the cached state, because it would still contain the rows that are about to be removed.
     this.forget(organisationId);
     // After a failover, the database may have given the versions of the cached suppressions to other people.
     suppressions.forget();
+    await place?.claim();
     try {
       const store = this.#storeOf(organisationId);
       await erasePeople({ ...this.#parts, store }, organisationId, stopping);
@@ -109,8 +110,9 @@ export class LakeWriter {
 
   async remove(organisationId: string): Promise<void> {
     this.forget(organisationId);
-    await this.#parts.place?.claim();
-    await removeLake(this.#parts.pool, this.#storeOf(organisationId), organisationId);
+    const { pool, place } = this.#parts;
+    await place?.claim();
+    await removeLake({ pool, place, store: this.#storeOf(organisationId) }, organisationId);
   }
 
   forget(organisationId: string): void {

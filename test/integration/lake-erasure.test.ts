@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { LakeTaken } from '../../src/lake/lake-progress.ts';
 import { LakeWriter } from '../../src/lake/lake-writer.ts';
 import { lakeLimits } from '../../src/lake/limits.ts';
+import { LakePlace, WrongPlace } from '../../src/lake/store/lake-place.ts';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
 import { tableLimits } from '../../src/lake/table/limits.ts';
 import { waitingWork } from '../../src/maintenance/waiting-work.ts';
@@ -13,6 +14,7 @@ import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
+import { changed } from '../support/lake.ts';
 import { newLakeOrganisation, tracesOf, writeAll } from '../support/lake-organisation.ts';
 import { tracesInFolder, tracesInStore } from '../support/lake-traces.ts';
 import { addInteractions, addOldDay } from '../support/old-interactions.ts';
@@ -395,4 +397,95 @@ it('without the key of the hashes it fails and leaves the erasure pending instea
   await lake.writer(pool).erase(organisationId, never);
   expect(await tracesInStore(openStore(lake.url), organisationId, tracesOf(person))).toEqual([]);
   expect(await expectEqual(organisationId)).toBe(0);
+});
+
+/** Runs work whose place is unmounted when the store is first called like this, or before it begins. */
+async function whileUnmounted(
+  organisationId: string,
+  isUnmounting: ((call: string) => boolean) | undefined,
+  work: (writer: LakeWriter) => Promise<void>,
+): Promise<void> {
+  const [root, away] = [join(lake.folder, 'lake'), join(lake.folder, 'away')];
+  let isMounted = true;
+  const unmount = () => {
+    renameSync(root, away);
+    mkdirSync(root);
+    isMounted = false;
+  };
+  const unmountIf = (call: string) => {
+    if (isMounted && isUnmounting?.(call)) unmount();
+  };
+  lake.fault = (call, moment) => moment === 'before' && unmountIf(call);
+  const store = changed(lake.store, {
+    list(folder) {
+      unmountIf(`list ${folder}`);
+      return lake.store.list(folder);
+    },
+  });
+  const { url, parquet } = lake;
+  // A database has one place, but each test has its own.
+  await pool.query('update lake_place set claim = null, fingerprint = null, url = null');
+  await pool.query('delete from lake_progress where organisation_id <> $1', [organisationId]);
+  const place = new LakePlace(pool, store, url);
+  await place.claim();
+  const suppressions = new Suppressions([erasureKey]);
+  const writer = new LakeWriter({ pool, store, place, parquet, suppressions, isHeld: () => true });
+  if (!isUnmounting) unmount();
+  await expect(work(writer)).rejects.toThrow(WrongPlace);
+  expect(isMounted).toBe(false);
+  lake.fault = () => {};
+  rmSync(root, { recursive: true });
+  renameSync(away, root);
+  await work(writer);
+}
+
+it.each<[string, ((call: string) => boolean) | undefined]>([
+  ['begins', undefined],
+  ['reads a table', (call) => /^read \S+\/customers\/_delta_log/.test(call)],
+  ['deletes the old files of its first table', (call) => call.endsWith('/customers') && /^list/.test(call)],
+  ['deletes the old files of its last table', (call) => call.endsWith('/interactions') && /^list/.test(call)],
+])('nobody is reported as erased if the folder is not mounted when it %s', async (_, isUnmounting) => {
+  const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const person = await newPerson();
+  await visit(person);
+  await writeAll(lake.writer(pool), pool, organisationId);
+  const erasureId = await erase('anonymise', person);
+  await whileUnmounted(organisationId, isUnmounting, async (writer) => {
+    await writer.erase(organisationId, never);
+    expect((await lakeOf(erasureId)).lake_state).toBe('done');
+    expect(await traces(tracesOf(person))).toEqual([]);
+  });
+  await expectEqual(organisationId);
+});
+
+it('nobody is reported as erased if the folder is not mounted while the files of a lake are deleted', async () => {
+  const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const person = await newPerson();
+  await visit(person);
+  await writeAll(lake.writer(pool), pool, organisationId);
+  const erasureId = await erase('anonymise', person);
+  await pool.query(`update lake_progress set removing_since = '2026-01-01' where organisation_id = $1`, [
+    organisationId,
+  ]);
+  const isListing = (call: string) => call === `list ${organisationId}`;
+  await whileUnmounted(organisationId, isListing, async (writer) => {
+    await writer.remove(organisationId);
+    expect((await lakeOf(erasureId)).lake_state).toBe('done');
+    expect(await traces(tracesOf(person))).toEqual([]);
+  });
+});
+
+it('an erasure is not done with a table that is missing, and everything is copied again', async () => {
+  const { organisationId, newPerson, visit, erase } = await newLakeOrganisation(test);
+  const person = await newPerson();
+  await visit(person);
+  await writeAll(lake.writer(pool), pool, organisationId);
+  const erasureId = await erase('anonymise', person);
+  rmSync(lake.tableFolder(organisationId, 'interactions'), { recursive: true });
+  await lake.writer(pool).erase(organisationId, never);
+  expect((await lakeOf(erasureId)).lake_state).toBe('running');
+  expect(lake.lost).toEqual(['interactions']);
+  await writeAll(lake.writer(pool), pool, organisationId);
+  expect((await lakeOf(erasureId)).lake_state).toBe('done');
+  await expectEqual(organisationId);
 });

@@ -1,7 +1,10 @@
-import { mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { type LakeStore, openStore } from '../../src/lake/store/lake-store.ts';
 import { probeCreate } from '../../src/lake/store/store-paths.ts';
 import { listed, temporaryFolder } from '../support/lake.ts';
@@ -93,8 +96,13 @@ it('takes no address that it would have to guess the meaning of', () => {
     's3://user:secret@bucket/lake',
     's3://bucket/../lake#x',
     's3:///lake',
+    's3://bucket:9000/lake',
+    's3://bucket/lake?regoin=eu-west-1',
+    's3://bucket/lake?region=',
+    's3://bucket/lake?endpoint=https://user:secret@host',
   ])
-    expect(() => openStore(address), address).toThrow(/address of a lake|not a valid path/);
+    expect(() => openStore(address), address).toThrow(/^LAKE_URL (must|has)/);
+  expect(() => openStore('s3://bucket/.lake')).toThrow('not a valid path');
 });
 
 it('proves that a store creates nothing twice', async () => {
@@ -112,4 +120,40 @@ it('proves that a store creates nothing twice', async () => {
   symlinkSync('/proc/1/nothing', join(root, 'gone'));
   const nowhere = openStore(pathToFileURL(join(root, 'gone')).href);
   await expect(nowhere.probe()).rejects.toThrow();
+});
+
+it.each<[string, (store: LakeStore, localFile: string) => Promise<unknown>]>([
+  ['PUT', (store, localFile) => store.putFile('acme/x', localFile)],
+  ['PUT if it is new', (store) => store.create('acme/x', bytes('whole'))],
+  ['GET', (store, localFile) => store.getFile('acme/x', `${localFile}-copy`)],
+  ['GET of a part', (store) => store.readRange('acme/x', 0, 10)],
+  ['list', (store) => listed(store, 'acme')],
+  ['DELETE', (store) => store.remove('acme/x')],
+])('on S3, a %s that never ends fails after ten minutes', async (_, ask) => {
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, 'test');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const reached = Promise.withResolvers<void>();
+  const server = createServer((_, answer) => {
+    // The rest of the body never follows.
+    answer.writeHead(200, { 'content-length': 10 }).write('0');
+    reached.resolve();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const ending = new AbortController();
+  const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(ending.signal);
+  onTestFinished(() => void timeout.mockRestore());
+  const { port } = server.address() as AddressInfo;
+  const store = openStore(`s3://bucket/data?endpoint=http://127.0.0.1:${port}&region=eu-west-1`);
+  const localFile = join(temporaryFolder(), 'local');
+  writeFileSync(localFile, 'whole');
+  const asking = expect(ask(store, localFile)).rejects.toThrow();
+  await reached.promise;
+  expect(timeout.mock.calls).toEqual([[600_000]]);
+  ending.abort(new DOMException('too slow', 'TimeoutError'));
+  await asking;
+  expect(existsSync(`${localFile}-copy`)).toBe(false);
 });

@@ -112,12 +112,24 @@ describe('a table', () => {
     await expect(open()).rejects.toThrow('column mood, which this release does not know; run a release');
   });
 
-  it('refuses a table that another program has made into something else', async () => {
+  const foreign = { path: 'part-00000.parquet', partitionValues: {}, size: 1, modificationTime: 0 };
+  it.each([
+    ['changed the protocol of', { protocol: { minReaderVersion: 3, minWriterVersion: 7 } }],
+    // Stats and tags are optional.
+    ['added files to', { add: { ...foreign, dataChange: true } }],
+    ['added files to', { add: { ...foreign, dataChange: true, stats: '{"numRecords":1}', tags: null } }],
+    [
+      'added files to',
+      { add: { ...foreign, dataChange: true, stats: '{"numRecords":1}', tags: { a: 'b' } } },
+    ],
+  ])('if another program has %s a table, refuses it and says what to do', async (what, action) => {
     const { store, open } = testLake();
     await open();
-    const upgrade = Buffer.from('{"protocol":{"minReaderVersion":3,"minWriterVersion":7}}\n');
-    await store.create(`${folder}/_delta_log/00000000000000000001.json`, upgrade);
-    await expect(open()).rejects.toThrow('protocol');
+    const entry = Buffer.from(`${JSON.stringify(action)}\n`);
+    await store.create(`${folder}/_delta_log/00000000000000000001.json`, entry);
+    await expect(open()).rejects.toThrow(
+      new RegExp(`another program has ${what} the table ${folder} of the lake.* lake off`),
+    );
   });
 });
 

@@ -6,6 +6,7 @@ import { storedAmong } from '../interaction-lines.ts';
 import { readProgress } from '../lake-progress.ts';
 import { TableLost } from '../lake-tables.ts';
 import { lakeLimits } from '../limits.ts';
+import type { LakePlace } from '../store/lake-place.ts';
 import type { LakeStore } from '../store/lake-store.ts';
 import type { Rewritten } from '../table/compact.ts';
 import { DeltaTable, nameOf } from '../table/delta-table.ts';
@@ -18,6 +19,7 @@ import { currentPass, savePass, saveVersion } from './lake-endings.ts';
 interface EraserParts {
   readonly pool: Pool;
   readonly store: LakeStore;
+  readonly place?: Pick<LakePlace, 'claim'>;
   readonly parquet: ParquetWriter;
   readonly suppressions: Suppressions;
 }
@@ -35,7 +37,7 @@ export async function erasePeople(
   organisationId: string,
   stopping: AbortSignal,
 ): Promise<void> {
-  const { pool, suppressions } = parts;
+  const { pool, place, suppressions } = parts;
   // Without one of the keys, people would stay in the files unnoticed. The erasures stay pending until a process has it.
   await suppressions.requireKeys(pool, organisationId);
   const pass = await currentPass(pool, organisationId);
@@ -56,8 +58,10 @@ export async function erasePeople(
       const after = type === begun ? (name ?? '') : '';
       // Save the progress at the start of each table, so that a pass that keeps failing still advances.
       if (type !== begun) await savePass(pool, organisationId, pass, `${type} ${after}`);
-      const version = progress.versions[type] ?? 0;
+      const version = progress.versions[type];
       if (!(await cleanTable(parts, organisationId, { type, after, version, isOver, save }))) return;
+      // If the folder was unmounted meanwhile, old files that are still in it look as if they had been deleted.
+      await place?.claim();
     }
   await savePass(pool, organisationId, pass, null);
 }
@@ -66,7 +70,8 @@ interface Work {
   readonly type: UploadType;
   /** The last file that has been processed. */
   readonly after: string;
-  readonly version: number;
+  /** The last version that was saved. Undefined if nothing is known to be stored. */
+  readonly version: number | undefined;
   readonly isOver: () => boolean;
   save(file: string): Promise<void>;
 }
@@ -80,8 +85,8 @@ async function cleanTable(
   const schema = lakeSchema(type);
   const folder = `${organisationId}/${schema.name}`;
   const table = await DeltaTable.read(parts.store, folder, schema, parts.parquet);
-  if (!table) return true;
-  if (table.version < version) throw new TableLost(type);
+  if (!table && version === undefined) return true;
+  if (!table || table.version < (version ?? 0)) throw new TableLost(type);
   let reached = after;
   for (;;) {
     if (isOver()) return false;

@@ -7,6 +7,7 @@ import type { UploadType } from '../../registry/upload-types.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import { LakeTaken } from '../lake-progress.ts';
 import { lakeLimits } from '../limits.ts';
+import type { LakePlace } from '../store/lake-place.ts';
 import type { LakeStore } from '../store/lake-store.ts';
 
 export interface Endings {
@@ -140,11 +141,20 @@ function endRemoving(pool: Pool, organisationId: string): Promise<void> {
   });
 }
 
+interface RemoverParts {
+  readonly pool: Pool;
+  readonly store: LakeStore;
+  readonly place: Pick<LakePlace, 'claim'> | undefined;
+}
+
 /**
  * The removal ends when no files are left, but no earlier than `removingMs` after its start, because the process that
  * previously held the slot may still be storing a file. If the lake is switched on, a new copy starts after that.
  */
-export async function removeLake(pool: Pool, store: LakeStore, organisationId: string): Promise<void> {
+export async function removeLake(
+  { pool, store, place }: RemoverParts,
+  organisationId: string,
+): Promise<void> {
   await beginRemoving(pool, organisationId);
   const areOver = await areWritesOver(pool, organisationId);
   let left: number = lakeLimits.filesPerRemoval;
@@ -152,5 +162,8 @@ export async function removeLake(pool: Pool, store: LakeStore, organisationId: s
     if (left-- === 0) return;
     await store.remove(path);
   }
-  if (areOver) await endRemoving(pool, organisationId);
+  if (!areOver) return;
+  // If the folder was unmounted meanwhile, files that are still in it are not listed.
+  await place?.claim();
+  await endRemoving(pool, organisationId);
 }

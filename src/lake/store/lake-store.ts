@@ -1,3 +1,4 @@
+import { lakeUrlProblems } from '../../config.ts';
 import { FileStore } from './file-store.ts';
 import { S3Store } from './s3-store.ts';
 
@@ -32,10 +33,8 @@ export interface StoredFile {
  * URL is logged.
  */
 export function openStore(address: string): LakeStore {
+  const [problem] = lakeUrlProblems(address);
+  if (problem !== undefined) throw new Error(problem);
   const url = new URL(address);
-  if (url.username || url.password || url.hash)
-    throw new Error('the address of a lake has no credentials and no fragment');
-  if (url.protocol === 'file:' && url.host === '' && url.search === '') return new FileStore(url);
-  if (url.protocol === 's3:' && url.hostname !== '') return new S3Store(url);
-  throw new Error('the address of a lake is file:///folder or s3://bucket/prefix');
+  return url.protocol === 'file:' ? new FileStore(url) : new S3Store(url);
 }

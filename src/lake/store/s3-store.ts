@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
-import type { S3Client } from '@aws-sdk/client-s3';
+import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { checkedPath, probeCreate } from './store-paths.ts';
 
 const attemptsMax = 4;
@@ -11,6 +11,8 @@ const conflictPauseMs = 200;
 const connectTimeoutMs = 5_000;
 /** The time after which an idle connection is closed. */
 const silenceMs = 30_000;
+/** The time after which a request fails with its retries and its body, because a slow connection is not idle. */
+const requestMs = 600_000;
 
 /** Loads the SDK on first use, because loading it takes longer than most commands run. */
 const loadSdk = () => import('@aws-sdk/client-s3');
@@ -81,26 +83,26 @@ export class S3Store {
   }
 
   async *list(folder: string): AsyncGenerator<{ path: string; modifiedAt: Date }> {
-    const { sdk, client } = await this.#connect();
-    const asked = { Bucket: this.#bucket, Prefix: `${this.#prefix}${checkedPath(folder)}/` };
+    const asked = { Prefix: `${this.#prefix}${checkedPath(folder)}/` };
     // Some tools create empty objects that stand for folders.
-    for await (const { Contents = [] } of sdk.paginateListObjectsV2({ client }, asked))
+    for await (const { Contents = [] } of this.#pages(asked))
       for (const { Key = '', LastModified = new Date() } of Contents)
         if (!Key.endsWith('/')) yield { path: Key.slice(this.#prefix.length), modifiedAt: LastModified };
   }
 
   async folders(): Promise<string[]> {
-    const { sdk, client } = await this.#connect();
-    const asked = { Bucket: this.#bucket, Prefix: this.#prefix, Delimiter: '/' };
     const names: string[] = [];
-    for await (const { CommonPrefixes = [] } of sdk.paginateListObjectsV2({ client }, asked))
+    for await (const { CommonPrefixes = [] } of this.#pages({ Prefix: this.#prefix, Delimiter: '/' }))
       for (const { Prefix = '' } of CommonPrefixes) names.push(Prefix.slice(this.#prefix.length, -1));
     return names;
   }
 
   async remove(path: string): Promise<void> {
     const { sdk, client } = await this.#connect();
-    await client.send(new sdk.DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#key(path) }));
+    await client.send(
+      new sdk.DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#key(path) }),
+      deadline(),
+    );
   }
 
   probe(): Promise<void> {
@@ -110,7 +112,7 @@ export class S3Store {
   async #get(path: string, range?: string) {
     const { sdk, client } = await this.#connect();
     const asked = { Bucket: this.#bucket, Key: this.#key(path), ...(range && { Range: range }) };
-    const { Body } = await client.send(new sdk.GetObjectCommand(asked));
+    const { Body } = await client.send(new sdk.GetObjectCommand(asked), deadline());
     if (!Body) throw new Error('the store of the lake answered without a body');
     return Body;
   }
@@ -119,7 +121,19 @@ export class S3Store {
     const { sdk, client } = await this.#connect();
     const condition = ifNoneMatch && { IfNoneMatch: ifNoneMatch };
     const sent = { Bucket: this.#bucket, Key: this.#key(path), Body: bytes, ...condition };
-    await client.send(new sdk.PutObjectCommand(sent));
+    await client.send(new sdk.PutObjectCommand(sent), deadline());
+  }
+
+  /** Each page has its own deadline, because files may be removed between two pages. */
+  async *#pages(asked: { Prefix: string; Delimiter?: string }): AsyncGenerator<ListObjectsV2CommandOutput> {
+    const { sdk, client } = await this.#connect();
+    let ContinuationToken: string | undefined;
+    do {
+      const command = new sdk.ListObjectsV2Command({ Bucket: this.#bucket, ...asked, ContinuationToken });
+      const page = await client.send(command, deadline());
+      yield page;
+      ContinuationToken = page.NextContinuationToken;
+    } while (ContinuationToken !== undefined);
   }
 
   #key(path: string): string {
@@ -139,6 +153,10 @@ export class S3Store {
     });
     return this.#connected;
   }
+}
+
+function deadline(): { readonly abortSignal: AbortSignal } {
+  return { abortSignal: AbortSignal.timeout(requestMs) };
 }
 
 function unlessMissing(error: unknown): undefined {

@@ -37,7 +37,7 @@ export class DeltaTable {
   readonly schema: LakeSchema;
   readonly #store: LakeStore;
   readonly #parquet: ParquetWriter;
-  #state = new TableState();
+  #state: TableState;
   #version = -1;
   /**
    * The hash of the last entry that was read, which distinguishes the table from one that was created in its place. It is
@@ -50,6 +50,7 @@ export class DeltaTable {
   private constructor(store: LakeStore, folder: string, schema: LakeSchema, parquet: ParquetWriter) {
     this.#store = store;
     this.folder = folder;
+    this.#state = new TableState(folder);
     this.schema = schema;
     this.#parquet = parquet;
   }
@@ -255,7 +256,7 @@ export class DeltaTable {
     if (version <= this.#version) return;
     const localFile = this.#parquet.newFile('parquet');
     await this.#getFile(this.#log(`${padded(version)}.checkpoint.parquet`), localFile);
-    const state = new TableState();
+    const state = new TableState(this.folder);
     try {
       for await (const action of readCheckpoint(this.#parquet, localFile)) state.apply(action);
     } finally {

@@ -34,8 +34,9 @@ interface Add {
   readonly size: number;
   readonly modificationTime: number;
   readonly dataChange: boolean;
-  readonly stats: string;
-  readonly tags: { readonly sha256: string };
+  /** Optional for other programs, like the tags. */
+  readonly stats?: string | null;
+  readonly tags?: { readonly sha256?: string } | null;
 }
 
 interface Remove {
@@ -59,16 +60,21 @@ export interface DataFile {
 export const protocol = { minReaderVersion: 1, minWriterVersion: 2 };
 
 export class TableState {
+  readonly #folder: string;
   metaData: MetaData | undefined;
   readonly files = new Map<string, DataFile>();
   /** Removal times by path. */
   readonly removed = new Map<string, number>();
   readonly positions = new Map<string, number>();
 
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
   apply({ protocol: asked, metaData, txn, add, remove }: Action): void {
     const { minReaderVersion, minWriterVersion } = protocol;
     if (asked && (asked.minReaderVersion > minReaderVersion || asked.minWriterVersion > minWriterVersion))
-      throw new Error('another program has changed the protocol of a table in the lake');
+      throw writtenByOthers(this.#folder, 'changed the protocol of');
     if (metaData) this.metaData = metaData;
     if (txn) this.positions.set(txn.appId, txn.version);
     if (remove) {
@@ -76,7 +82,9 @@ export class TableState {
       this.removed.set(remove.path, remove.deletionTimestamp);
     }
     if (add) {
-      this.files.set(add.path, fileOf(add));
+      // An erasure reads files in the order of their names, and deletes old files by their names.
+      if (!add.tags?.sha256 || !add.stats) throw writtenByOthers(this.#folder, 'added files to');
+      this.files.set(add.path, fileOf(add, add.tags.sha256, add.stats));
       this.removed.delete(add.path);
     }
   }
@@ -97,11 +105,18 @@ export class TableState {
   }
 }
 
-function fileOf(add: Add): DataFile {
-  const { path, partitionValues, size: bytes, modificationTime: modifiedMs, tags } = add;
-  const stats: Stats = JSON.parse(add.stats);
+function writtenByOthers(folder: string, what: string): Error {
+  return new Error(
+    `another program has ${what} the table ${folder} of the lake; other programs may only read. Switch the organisation's ` +
+      'lake off, wait until its files are deleted, and switch it on again: then everything is copied again',
+  );
+}
+
+function fileOf(add: Add, sha256: string, text: string): DataFile {
+  const { path, partitionValues, size: bytes, modificationTime: modifiedMs } = add;
+  const stats: Stats = JSON.parse(text);
   const partition = Object.values(partitionValues)[0] ?? /^[^/]+(?=\/)/.exec(path)?.[0];
-  return { path, partition, rows: stats.numRecords, bytes, modifiedMs, stats, sha256: tags.sha256 };
+  return { path, partition, rows: stats.numRecords, bytes, modifiedMs, stats, sha256 };
 }
 
 export function addOf(file: DataFile, dayColumn: string | undefined, dataChange: boolean): Add {
