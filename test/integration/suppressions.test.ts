@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts';
 import { currentPass, savePass } from '../../src/lake/ending/lake-endings.ts';
 import { limits } from '../../src/limits.ts';
 import { type LedgerEntry, readLedger, repeatErasures } from '../../src/operator/erasure-ledger.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { createPool, type OwnPool, withClient } from '../../src/postgres/pool.ts';
 import { fingerprintOf } from '../../src/suppression/suppression-key.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
@@ -296,7 +296,7 @@ it('the ledger contains all of an erasure that commits while it is written, or n
 
 /** Makes the database look as if it had been restored to a moment before the erasure. */
 async function forgetErasures(organisationId: string): Promise<void> {
-  for (const table of ['erasures', 'suppressions', 'erasure_keys'])
+  for (const table of ['erasures', 'erasure_ids', 'suppressions', 'erasure_keys'])
     await test.pool.query(`delete from ${table} where organisation_id = $1`, [organisationId]);
 }
 
@@ -330,6 +330,28 @@ it('an erasure that had been lifted is swept after a restore, and then lifted ag
   // The sweep found the person's user id, which the first erasure did not know, and that is lifted as well.
   expect(repeated.length).toBe(before.length + 1);
   expect(await upload(person)).toBe(1);
+});
+
+it('after a failover, a version that it lost is not taken for the same version of a repeated erasure', async () => {
+  const { organisationId, call, upload, erase } = await newOrganisation();
+  const lose = async () => {
+    await forgetErasures(organisationId);
+    await test.pool.query('update tenants set suppressions_version = 0 where organisation_id = $1', [
+      organisationId,
+    ]);
+  };
+  const person = newCustomer();
+  const erasureId = await erase(person.customer_id);
+  const ledger = await ledgerOf(organisationId);
+  await lose();
+  expect(await upload(person)).toBe(1);
+  await erase(randomUUID());
+  await withClient(serving, (client) => suppressions.checkNow(client, organisationId));
+  await lose();
+  expect(await repeatErasures(test.pool, ledger)).toBe(1);
+  expect(suppressions.versionOf(organisationId)).toBe(1);
+  await sweep(erasureId);
+  expect((await call('GET', `/v1/data/customers/${person.customer_id}`)).status).toBe(404);
 });
 
 it('with a lake, a repeated erasure is lifted only when the files have been searched', async () => {
