@@ -128,6 +128,12 @@ export function choresOf(pool: Pool, config: MaintenanceConfig, suppressions: Su
       run: (round) => runJobs(pool, people, round),
     },
     {
+      // Nothing else would let keys work if people were hidden while after-restore was noting that they are not.
+      name: 'let keys work after a restore',
+      everyMs: limits.maintenanceRetryMs,
+      run: () => pool.query('select people_are_hidden()'),
+    },
+    {
       name: 'count for the report',
       everyMs: limits.reportIntervalMs,
       loop: 'report',

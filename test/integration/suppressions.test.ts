@@ -5,6 +5,9 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { currentPass, savePass } from '../../src/lake/ending/lake-endings.ts';
 import { limits } from '../../src/limits.ts';
+import { choresOf } from '../../src/maintenance/chores.ts';
+import { confirmRestore } from '../../src/operator/after-restore.ts';
+import type { AuditEntry } from '../../src/operator/audit-log.ts';
 import { type LedgerEntry, readLedger, repeatErasures } from '../../src/operator/erasure-ledger.ts';
 import { createPool, type OwnPool, withClient } from '../../src/postgres/pool.ts';
 import { fingerprintOf } from '../../src/suppression/suppression-key.ts';
@@ -352,6 +355,60 @@ it('after a failover, a version that it lost is not taken for the same version o
   expect(suppressions.versionOf(organisationId)).toBe(1);
   await sweep(erasureId);
   expect((await call('GET', `/v1/data/customers/${person.customer_id}`)).status).toBe(404);
+});
+
+/** Returns the ledger of an erasure, and a database that was restored to a moment before it. */
+async function restoredBefore(
+  erase: (customer_id: string) => Promise<string>,
+  organisationId: string,
+  customer_id: string,
+) {
+  const erasureId = await erase(customer_id);
+  const ledger = await ledgerOf(organisationId);
+  await forgetErasures(organisationId);
+  return { erasureId, ledger };
+}
+
+const looksForPeople = async () =>
+  (await test.pool.query('select from restores where looks_for_people')).rowCount !== 0;
+const confirm = (entries: AsyncIterable<AuditEntry> | readonly AuditEntry[] = []) =>
+  confirmRestore(test.pool, { actor: 'test' }, { entries, withoutErasures: false });
+
+it('keys wait for people of repeated erasures, also if the repetition was interrupted before', async () => {
+  const { organisationId, upload, erase } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const { erasureId, ledger } = await restoredBefore(erase, organisationId, person.customer_id);
+  expect([await repeatErasures(test.pool, ledger), await repeatErasures(test.pool, ledger)]).toEqual([1, 0]);
+  expect(await confirm()).toMatchObject({ looksForPeople: true });
+  await expect(test.pool.query('select keys_can_be_trusted()')).rejects.toThrow('being looked for');
+  await sweep(erasureId);
+  expect(await looksForPeople()).toBe(false);
+  expect(await confirm()).toMatchObject({ looksForPeople: false });
+  expect(await looksForPeople()).toBe(false);
+});
+
+it('keys work again if people are hidden while a restore is confirmed', async () => {
+  const { organisationId, upload, erase } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const { erasureId, ledger } = await restoredBefore(erase, organisationId, person.customer_id);
+  expect(await repeatErasures(test.pool, ledger)).toBe(1);
+  const unidentified = async () =>
+    (await test.pool.query(`select from erasures where step = 'identify customers'`)).rowCount;
+  const hide = async () => {
+    while ((await unidentified()) !== 0) await sweepStep(serving, organisationId, suppressions);
+    return { done: true as const, value: undefined };
+  };
+  // The entries are read after it has been decided that keys have to wait.
+  const entries = { [Symbol.asyncIterator]: () => ({ next: hide }) };
+  expect(await confirm(entries)).toMatchObject({ looksForPeople: true });
+  await sweep(erasureId);
+  expect(await looksForPeople()).toBe(true);
+  const config = { receiptsKeptDays: 7, changesKeptDays: 7, deletedOrganisationsKeptDays: 7 };
+  const chores = choresOf(serving, { ...config, databaseTimeoutMs: 30_000 }, suppressions);
+  await chores.find(({ name }) => name === 'let keys work after a restore')?.run();
+  expect(await looksForPeople()).toBe(false);
 });
 
 it('with a lake, a repeated erasure is lifted only when the files have been searched', async () => {
