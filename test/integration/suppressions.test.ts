@@ -106,6 +106,26 @@ it('lifting an erasure lets nobody back who is being erased by another one', asy
   expect(await upload(person)).toBe(0);
 });
 
+it('an erased student is missing once the erasure is lifted, also if interactions were uploaded before the sweep', async () => {
+  const { call, upload, erase, lift } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const tag = newTag();
+  await call('POST', '/v1/data/tags', { records: [tag] });
+  const visit = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag.tag_id, event_timestamp: 1 };
+  const record = async () => {
+    const records = [{ ...visit, student_id: person.customer_id }];
+    const { body } = await call('POST', '/user-interactions/batch', { records });
+    return body.batches[0].data.errors[0]?.code;
+  };
+  const erasureId = await erase(person.customer_id);
+  // The first upload loads the new suppressions, and the second one already knows them.
+  expect([await record(), await record()]).toEqual(['erased', 'erased']);
+  await sweep(erasureId);
+  await lift(erasureId);
+  expect(await record()).toBe('reference_not_found');
+});
+
 it('only a swept erasure that exists can be lifted', async () => {
   const { call, erase } = await newOrganisation();
   const erasureId = await erase(randomUUID());
