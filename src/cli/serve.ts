@@ -168,7 +168,7 @@ async function startTraces(
 /** Background work is the first to notice that PostgreSQL is unavailable or has come back. */
 function startBackground(
   config: Config,
-  { keys, metrics, activity: counts }: Parts,
+  { keys, metrics, references, activity: counts }: Parts,
   reachability: Reachability,
   log: FastifyBaseLogger,
   onStop: (end: () => unknown) => void,
@@ -187,7 +187,7 @@ function startBackground(
   const ofLease = { ...config, databaseConnectionsMax: limits.leaseConnectionsMax, databaseTimeoutMs };
   const leasePool = createPool(ofLease, () => {});
   onStop(() => leasePool.end());
-  const chores = choresOf(pool, config);
+  const chores = choresOf(pool, config, references.suppressions);
   if (metrics) chores.push(...counting(pool, config, (state) => metrics.counted(state)));
   const report = new ActivityReport(pool, {
     version: version(),

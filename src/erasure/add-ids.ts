@@ -1,6 +1,7 @@
 // erasure/: accepts requests to erase people, sweeps every table, and reports progress.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fence, passFence } from '../jobs/pass-fence.ts';
 import { limits } from '../limits.ts';
 import { selectCluster } from '../postgres/cluster/extension.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -16,7 +17,10 @@ export interface IdOfErasure {
 type Hashed = IdOfErasure & IdHashes;
 
 /** Must not be called in a transaction that has locked rows, because it takes 40 microseconds an id. */
-export function hashSlowly(hasher: IdHasher, ids: readonly IdOfErasure[]): Promise<Hashed[]> {
+export function hashSlowly<T extends { readonly id: string }>(
+  hasher: IdHasher,
+  ids: readonly T[],
+): Promise<(T & IdHashes)[]> {
   return inSlices(ids, (one) => ({ ...one, ...hasher.hashesOf(one.id) }));
 }
 
@@ -62,4 +66,10 @@ export async function waitForVersions(pool: Pool): Promise<void> {
     () => true,
   );
   if (isCluster) await sleep(limits.versionSeenMs + 50);
+}
+
+/** Passes when nothing is being stored any more that was compared with a suppression version from before the first call. */
+export async function passWriters<T>(pool: Pool, position: Fence<T>): ReturnType<typeof passFence<T>> {
+  if (!position.awaited) await waitForVersions(pool);
+  return passFence(pool, position);
 }

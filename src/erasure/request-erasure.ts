@@ -41,18 +41,20 @@ interface Customer {
 }
 
 function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Promise<Requested> {
-  const erasureId = randomUUIDv7();
   const { organisationId, keyId, mode, customerIds, userIds } = request;
   return retryConflicts(async () => {
     // Hashing takes time, and the transaction locks out the organisation's other requests.
     const expected = await namedCustomers(pool, request);
     const ids = new Set([...customerIds, ...userIds, ...expected.map(({ user_id }) => user_id)]);
-    const hashed = await hashSlowly(
+    const hashes = await hashSlowly(
       hasher,
-      [...ids].map((id) => ({ id, erasureId })),
+      [...ids].map((id) => ({ id })),
     );
     return inTransaction(pool, async (client) => {
       const version = await nextVersion(client, organisationId);
+      // Not earlier: a run of `rewriting` that begins in the meantime could miss user ids that are stored until now.
+      const erasureId = randomUUIDv7();
+      const hashed = hashes.map((one) => ({ ...one, erasureId }));
       const customers = await namedCustomers(client, request);
       beginAgainUnless(
         JSON.stringify(customers) === JSON.stringify(expected),

@@ -3,6 +3,7 @@ import { pickElements, uuidsOf } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { exists } from '../records/tables.ts';
 import { type SentReference, sentReferencesOf } from '../registry/upload-types.ts';
+import type { IdCheck } from '../suppression/suppressions.ts';
 import type { KnownIds } from './known-ids.ts';
 
 /** Students and all item types. */
@@ -19,12 +20,16 @@ const text = `
     .join(',')}
   from tenants o where o.organisation_id = $1`;
 
-/** Takes and returns ids per reference, in the order of `interactionReferences`. Ids that are found are cached. */
+/**
+ * Takes and returns ids per reference, in the order of `interactionReferences`. Ids that are found are cached, except with
+ * `checking` those of erased people: they may be found until they are swept, and lifting an erasure clears no cache.
+ */
 export async function missingAmong(
   client: Client | Pool,
   organisationId: string,
   referenced: readonly Buffer[],
   known: KnownIds,
+  checking?: Promise<IdCheck>,
 ): Promise<readonly ReadonlySet<string>[]> {
   const asked = referenced.map((ids, at) => unknownAmong(ids, at, organisationId, known));
   if (asked.every(({ ids }) => ids.length === 0)) return asked.map(() => new Set());
@@ -35,9 +40,11 @@ export async function missingAmong(
   });
   const [row] = rows;
   if (!row) throw new Error('the organisation does not exist');
+  const check = await checking;
   return asked.map(({ ids, type }, at) => {
     const missing = new Set(row[`missing_${at}`]?.split(','));
-    for (const id of ids) if (!missing.has(id)) known.add(organisationId, type, id);
+    for (const id of ids)
+      if (!missing.has(id) && !check?.mayBeErased(id)) known.add(organisationId, type, id);
     return missing;
   });
 }

@@ -26,7 +26,7 @@ import { removeOrganisations } from '../removal/remove-organisations.ts';
 import { ReportKeeper, reportLagMs } from '../reports/keep-report.ts';
 import { dropExpiredDays, expireRows } from '../retention/expire-rows.ts';
 import { purgeKinds, purgeRejections } from '../retention/purge-rejections.ts';
-import { Suppressions } from '../suppression/suppressions.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
 
@@ -83,11 +83,7 @@ export function counting(
 
 type MaintenanceConfig = Pick<
   Config,
-  | 'receiptsKeptDays'
-  | 'changesKeptDays'
-  | 'deletedOrganisationsKeptDays'
-  | 'databaseTimeoutMs'
-  | 'erasureKeys'
+  'receiptsKeptDays' | 'changesKeptDays' | 'deletedOrganisationsKeptDays' | 'databaseTimeoutMs'
 >;
 
 export async function makeAllPartitions(pool: Pool): Promise<void> {
@@ -96,11 +92,11 @@ export async function makeAllPartitions(pool: Pool): Promise<void> {
   await pool.query('select ensure_change_partitions($1)', [limits.changeDaysAhead]);
 }
 
-export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
+/** `suppressions` are those of the requests, which forget them when another database server responds. */
+export function choresOf(pool: Pool, config: MaintenanceConfig, suppressions: Suppressions): Chore[] {
   const { changesKeptDays } = config;
   const reportKeeper = new ReportKeeper(pool, config);
   const usageKeeper = new UsageKeeper(pool);
-  const suppressions = new Suppressions(config.erasureKeys);
   const people = [rewriting, erasePeople(suppressions), collectRecords(suppressions), expireCollected];
   return [
     {
@@ -130,6 +126,12 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       everyMs: limits.erasureIntervalMs,
       loop: 'people',
       run: (round) => runJobs(pool, people, round),
+    },
+    {
+      // Nothing else would let keys work if people were hidden while after-restore was noting that they are not.
+      name: 'let keys work after a restore',
+      everyMs: limits.maintenanceRetryMs,
+      run: () => pool.query('select people_are_hidden()'),
     },
     {
       name: 'count for the report',

@@ -1,3 +1,4 @@
+import { isUnswept } from '../erasure/find-erasures.ts';
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -221,23 +222,24 @@ async function resetLostState(client: Client): Promise<void> {
 }
 
 /**
- * Keys work again immediately or, with `looksForPeople`, once erased people are hidden again. The files at the returned
- * `place` belong to the database before the restore.
+ * Keys work again immediately or, if it returns `looksForPeople`, once the people of repeated erasures are hidden again. The
+ * files at the returned `place` belong to the database before the restore.
  */
 export async function confirmRestore(
   pool: Pool,
   by: Operator,
-  {
-    entries,
-    looksForPeople,
-    withoutErasures,
-  }: { entries: Saved<AuditEntry>; looksForPeople: boolean; withoutErasures: boolean },
+  { entries, withoutErasures }: { entries: Saved<AuditEntry>; withoutErasures: boolean },
 ) {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
       `insert into restores (target) select recovery_target() where recovery_target() is not null
        on conflict do nothing returning target`,
     );
+    // An earlier run that was interrupted may have repeated erasures too.
+    const { rowCount: unidentified } = await client.query(
+      `select erasure_id from erasures where ${isUnswept} and step = 'identify customers' limit 1`,
+    );
+    const looksForPeople = unidentified !== 0;
     if (looksForPeople) {
       // A restored dump has no recovery target.
       const target = `coalesce(recovery_target(), 'a dump')`;
@@ -253,7 +255,7 @@ export async function confirmRestore(
     const { rows: places } = await client.query<{ url: string; fingerprint: string }>(
       'update lake_place set database_id = gen_random_uuid() returning url, fingerprint',
     );
-    return { imported, place: places[0]?.url ? places[0] : undefined };
+    return { imported, looksForPeople, place: places[0]?.url ? places[0] : undefined };
   });
 }
 

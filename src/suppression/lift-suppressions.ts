@@ -5,7 +5,8 @@ import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 /**
  * Returns how many ids were suppressed. Throws while the lake's files may still contain these people, because their
  * rows there are found by the suppressed hashes. The hashes are kept, so that the erasure can be repeated after a
- * restore. The version stays the same: other processes look up every id that may be suppressed.
+ * restore. The version stays the same: other processes look up every id that may be suppressed, and do not cache that it
+ * exists.
  */
 export function liftSuppression(pool: Pool, organisationId: string, erasureId: string): Promise<number> {
   return retryConflicts(() =>

@@ -113,6 +113,11 @@ export class Suppressions {
     this.#seen.clear();
   }
 
+  /** For work that may begin before it is noticed that a different server responds. */
+  forgetOrganisation(organisationId: string): void {
+    this.#known.delete(organisationId);
+  }
+
   /** Notes a version that was current at some time after `sentMs`. */
   noteVersion(organisationId: string, version: number, sentMs: number): void {
     if (this.#seen.size >= limits.versionsSeenMax) this.#seen.clear();

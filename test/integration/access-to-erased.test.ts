@@ -13,7 +13,7 @@ import {
 } from '../support/access-organisation.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
-import { collectPart, sweepStep } from '../support/jobs.ts';
+import { collectPart, endRewriting, sweepStep } from '../support/jobs.ts';
 import { tablesWith } from '../support/tables-with.ts';
 import { untilPasses } from '../support/until-passes.ts';
 
@@ -95,6 +95,7 @@ describe('when the person is erased', () => {
 
   it('a part that has read something and stores it later is waited for', async () => {
     const acme = await newOrganisation();
+    await endRewriting(test.pool, acme.organisationId);
     const person = await newPerson(acme);
     const { student_id, ids, mark } = person;
     await acme.access({ customer_ids: [student_id] });

@@ -13,6 +13,7 @@ import { startMaintenance } from '../../src/maintenance/maintenance.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { purgeRejections } from '../../src/retention/purge-rejections.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { purgeAll } from '../support/jobs.ts';
 import { many } from '../support/new-records.ts';
@@ -28,7 +29,8 @@ afterAll(() => test.close());
 const dayMs = 86_400_000;
 
 async function doChores(daysKept = 30): Promise<void> {
-  for (const chore of choresOf(test.pool, { ...config, receiptsKeptDays: daysKept })) await chore.run();
+  for (const chore of choresOf(test.pool, { ...config, receiptsKeptDays: daysKept }, suppressions))
+    await chore.run();
 }
 
 const config = {
@@ -36,9 +38,9 @@ const config = {
   changesKeptDays: 7,
   deletedOrganisationsKeptDays: 30,
   databaseTimeoutMs: 30_000,
-  erasureKeys: [],
 };
-const rollUp = () => choresOf(test.pool, config)[0]!.run();
+const suppressions = new Suppressions([]);
+const rollUp = () => choresOf(test.pool, config, suppressions)[0]!.run();
 const headers = () => ({ authorization: `Bearer ${key}` });
 
 async function upload(type: string, records: unknown[]) {
@@ -174,7 +176,7 @@ it('a key of an upload expires after a day', async () => {
 });
 
 it('no loop waits for the connection of another', () => {
-  const loops = new Set(choresOf(test.pool, config).map(({ loop }) => loop));
+  const loops = new Set(choresOf(test.pool, config, suppressions).map(({ loop }) => loop));
   expect(limits.choreConnectionsMax).toBe(loops.size);
 });
 
@@ -208,7 +210,7 @@ it('quotas and settling do not wait for slow numbering, keys or partitions', asy
   const ended: string[] = [];
   const maintenance = startMaintenance(
     slow.pool,
-    [...choresOf(pool, config), ...counting(pool, config, () => {})],
+    [...choresOf(pool, config, suppressions), ...counting(pool, config, () => {})],
     { elected() {}, held() {}, done: (chore) => ended.push(chore), failed: (chore) => ended.push(chore) },
   );
   onTestFinished(async () => {
@@ -252,7 +254,7 @@ it.each([
     partMax: limits.changesNumberedAtOnce,
   },
 ])('when a round of "$name" is over, the next one continues', async ({ name, add, left, partMax }) => {
-  const chore = choresOf(test.pool, config).find((one) => one.name === name)!;
+  const chore = choresOf(test.pool, config, suppressions).find((one) => one.name === name)!;
   const count = async () => (await rowsOf(left)).length;
   while ((await chore.run()) === 'more');
   await test.pool.query(add);

@@ -12,7 +12,7 @@ import { IdHasher } from '../../src/suppression/suppression-key.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
-import { sweepErasures, sweepStep } from '../support/jobs.ts';
+import { endRewriting, sweepErasures, sweepStep } from '../support/jobs.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { countReport } from '../support/report-organisation.ts';
 import { tablesWith } from '../support/tables-with.ts';
@@ -77,6 +77,7 @@ const stateOf = async (organisationId: string) =>
 
 it('a sweep waits for transactions that may have missed the suppression', async () => {
   const { organisationId, upload } = await newOrganisation();
+  await endRewriting(test.pool, organisationId);
   const customer = newCustomer();
   await upload('customers', customer);
   const late = new pg.Client({ connectionString: servingUrl(test.databaseUrl) });

@@ -13,6 +13,7 @@ import type { Pool } from '../../src/postgres/pool.ts';
 import type { Scalar } from '../../src/registry/fields.ts';
 import { readDateTime } from '../../src/registry/times.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { expectInTime } from '../support/in-time.ts';
 
@@ -20,9 +21,9 @@ let test: TestApp;
 const doChores = async () => {
   const config = {
     ...{ receiptsKeptDays: 30, changesKeptDays: 7, deletedOrganisationsKeptDays: 30 },
-    ...{ databaseTimeoutMs: 30_000, erasureKeys: [] },
+    ...{ databaseTimeoutMs: 30_000 },
   };
-  for (const chore of choresOf(test.pool, config)) await chore.run();
+  for (const chore of choresOf(test.pool, config, new Suppressions([]))) await chore.run();
 };
 let organisationId: string;
 const dayMs = 86_400_000;

@@ -18,6 +18,7 @@ import { inTransaction } from '../../src/postgres/transactions.ts';
 import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
 import { firstUuid, uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { apiOf } from '../support/api.ts';
 import { erasureKey } from '../support/app.ts';
 import { beginRemovals } from '../support/begin-removals.ts';
@@ -307,9 +308,9 @@ async function useEverything(): Promise<void> {
       changesKeptDays: 7,
       deletedOrganisationsKeptDays: 30,
       databaseTimeoutMs: 30_000,
-      erasureKeys: [erasureKey],
     };
-    for (const chore of [...choresOf(pool, kept), ...counting(pool, kept, () => {})]) await chore.run();
+    const chores = choresOf(pool, kept, new Suppressions([erasureKey]));
+    for (const chore of [...chores, ...counting(pool, kept, () => {})]) await chore.run();
     await writeLakeOnce(pool, owner, acme);
     expect((await api.get('/v1/lake')).status).toBe(200);
     await readFeed(api, { query: 'types=interactions' });

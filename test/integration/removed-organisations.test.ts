@@ -315,7 +315,7 @@ it('deletions and restorations in the log are repeated after a restore of the da
 it('an organisation deleted before a restored moment can be restored for the whole period again', async () => {
   const { slug } = await newOrganisation();
   await deleteLongAgo(slug);
-  await confirmRestore(test.pool, by, { entries: [], looksForPeople: false, withoutErasures: true });
+  await confirmRestore(test.pool, by, { entries: [], withoutErasures: true });
   await removeDeleted(serving);
   expect(await restoreOrganisation(test.pool, by, slug)).toMatchObject({ deleted_at: null, removal: null });
 });

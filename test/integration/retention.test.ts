@@ -9,6 +9,7 @@ import { changeOrganisation, type OrganisationChange } from '../../src/operator/
 import { createPool, isLockTimeout, type OwnPool } from '../../src/postgres/pool.ts';
 import { countsOf } from '../../src/records/record-counts.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { expireAll } from '../support/jobs.ts';
@@ -403,10 +404,9 @@ it('rejections of an organisation are deleted after its own days, and no longer 
     receiptsKeptDays: 30,
     changesKeptDays: 7,
     databaseTimeoutMs: 30_000,
-    erasureKeys: [],
     deletedOrganisationsKeptDays: 30,
   };
-  await choresOf(serving, config)
+  await choresOf(serving, config, new Suppressions([]))
     .find(({ name }) => name === 'remove old rejections')
     ?.run();
   const open = async ({ key }: { key: string }) => {

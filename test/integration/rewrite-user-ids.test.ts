@@ -1,8 +1,10 @@
 // @module-tag postgres-15
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { collectRecords } from '../../src/access/collect-records.ts';
 import { readConfig } from '../../src/config.ts';
+import { requestErasure } from '../../src/erasure/request-erasure.ts';
 import { erasePeople } from '../../src/erasure/sweep/erase-people.ts';
 import {
   noteUserIdsRewritten,
@@ -14,7 +16,7 @@ import { indexPartitions } from '../../src/interactions/interaction-partitions.t
 import { Round } from '../../src/jobs/round.ts';
 import { runJobs, takeStep } from '../../src/jobs/run-jobs.ts';
 import { limits } from '../../src/limits.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { createPool, type OwnPool, type Pool } from '../../src/postgres/pool.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
@@ -94,6 +96,16 @@ async function rewriteAll(organisationId: string) {
     counts: steps.map(({ changed }) => changed.count),
   };
 }
+
+/** Completes the sweep, which waits for running transactions. */
+const sweepAll = (organisationId: string) =>
+  untilPasses(async () => {
+    await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
+    const { rows } = await test.pool.query('select state from erasures where organisation_id = $1', [
+      organisationId,
+    ]);
+    expect(rows).toEqual([{ state: 'swept' }]);
+  });
 
 async function aDayLater(organisationId: string): Promise<void> {
   await test.pool.query(
@@ -193,6 +205,54 @@ it('an erasure finds every spelling that a process of the release before stored 
   });
 });
 
+it('an erasure finds user ids that a process of the release before was storing when it was requested', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c11';
+  const { organisationId, stored, erase } = await organisationWith(['Anna'], true);
+  const storing = new pg.Client({ connectionString: test.databaseUrl });
+  await storing.connect();
+  onTestFinished(() => storing.end());
+  await storing.query('begin');
+  await storing.query('update interactions set user_id = $2 where organisation_id = $1', [
+    organisationId,
+    id.toUpperCase(),
+  ]);
+  await erase(id);
+  while (await takeStep(serving, rewriting, organisationId));
+  await storing.query('commit');
+  await sweepAll(organisationId);
+  expect(await stored()).toEqual([null]);
+});
+
+it('an erasure finds user ids that were rewritten before it committed', async () => {
+  const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c12';
+  const { organisationId, stored } = await organisationWith(['Anna'], true);
+  const request = {
+    organisationId,
+    keyId: 'key',
+    mode: 'anonymise' as const,
+    customerIds: [],
+    userIds: [id],
+  };
+  const meanwhile = async () => {
+    await test.pool.query('update tenants set user_ids_rewritten = false where organisation_id = $1', [
+      organisationId,
+    ]);
+    await untilPasses(async () => {
+      while (await takeStep(serving, rewriting, organisationId));
+      expect(await rewritten(organisationId)).toMatchObject({ user_ids_rewritten: true });
+    });
+    await test.pool.query('update interactions set user_id = $2 where organisation_id = $1', [
+      organisationId,
+      id.toUpperCase(),
+    ]);
+    return serving.connect();
+  };
+  const hasher = await suppressions.hasherFor(serving, organisationId);
+  await requestErasure({ query: serving.query.bind(serving), connect: meanwhile } as Pool, request, hasher);
+  await sweepAll(organisationId);
+  expect(await stored()).toEqual([null]);
+});
+
 it('an erasure hides every spelling before user ids are rewritten', async () => {
   const id = 'ab3c2d1e-8a41-4c5b-9d77-2b1e6f8a9c06';
   const all = [id.toUpperCase(), mixed(id), id, 'Anna', 'ANNA'];
@@ -212,13 +272,7 @@ it('user ids of an organisation that was created during the upgrade are rewritte
     true,
   );
   await erase(id);
-  await untilPasses(async () => {
-    await runJobs(serving, [rewriting, erasePeople(suppressions)], new Round(10_000));
-    const { rows } = await test.pool.query('select state from erasures where organisation_id = $1', [
-      organisationId,
-    ]);
-    expect(rows).toEqual([{ state: 'swept' }]);
-  });
+  await sweepAll(organisationId);
   expect(await stored()).toEqual([null, null, 'Anna']);
   await aDayLater(organisationId);
   await runJobs(serving, [rewriting], new Round(10_000));

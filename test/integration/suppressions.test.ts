@@ -5,8 +5,11 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { currentPass, savePass } from '../../src/lake/ending/lake-endings.ts';
 import { limits } from '../../src/limits.ts';
+import { choresOf } from '../../src/maintenance/chores.ts';
+import { confirmRestore } from '../../src/operator/after-restore.ts';
+import type { AuditEntry } from '../../src/operator/audit-log.ts';
 import { type LedgerEntry, readLedger, repeatErasures } from '../../src/operator/erasure-ledger.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { createPool, type OwnPool, withClient } from '../../src/postgres/pool.ts';
 import { fingerprintOf } from '../../src/suppression/suppression-key.ts';
 import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, erasureKey, type TestApp } from '../support/app.ts';
@@ -101,6 +104,26 @@ it('lifting an erasure lets nobody back who is being erased by another one', asy
   expect(await upload(person)).toBe(0);
   await sweep(second);
   expect(await upload(person)).toBe(0);
+});
+
+it('an erased student is missing once the erasure is lifted, also if interactions were uploaded before the sweep', async () => {
+  const { call, upload, erase, lift } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const tag = newTag();
+  await call('POST', '/v1/data/tags', { records: [tag] });
+  const visit = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag.tag_id, event_timestamp: 1 };
+  const record = async () => {
+    const records = [{ ...visit, student_id: person.customer_id }];
+    const { body } = await call('POST', '/user-interactions/batch', { records });
+    return body.batches[0].data.errors[0]?.code;
+  };
+  const erasureId = await erase(person.customer_id);
+  // The first upload loads the new suppressions, and the second one already knows them.
+  expect([await record(), await record()]).toEqual(['erased', 'erased']);
+  await sweep(erasureId);
+  await lift(erasureId);
+  expect(await record()).toBe('reference_not_found');
 });
 
 it('only a swept erasure that exists can be lifted', async () => {
@@ -296,7 +319,7 @@ it('the ledger contains all of an erasure that commits while it is written, or n
 
 /** Makes the database look as if it had been restored to a moment before the erasure. */
 async function forgetErasures(organisationId: string): Promise<void> {
-  for (const table of ['erasures', 'suppressions', 'erasure_keys'])
+  for (const table of ['erasures', 'erasure_ids', 'suppressions', 'erasure_keys'])
     await test.pool.query(`delete from ${table} where organisation_id = $1`, [organisationId]);
 }
 
@@ -330,6 +353,82 @@ it('an erasure that had been lifted is swept after a restore, and then lifted ag
   // The sweep found the person's user id, which the first erasure did not know, and that is lifted as well.
   expect(repeated.length).toBe(before.length + 1);
   expect(await upload(person)).toBe(1);
+});
+
+it('after a failover, a version that it lost is not taken for the same version of a repeated erasure', async () => {
+  const { organisationId, call, upload, erase } = await newOrganisation();
+  const lose = async () => {
+    await forgetErasures(organisationId);
+    await test.pool.query('update tenants set suppressions_version = 0 where organisation_id = $1', [
+      organisationId,
+    ]);
+  };
+  const person = newCustomer();
+  const erasureId = await erase(person.customer_id);
+  const ledger = await ledgerOf(organisationId);
+  await lose();
+  expect(await upload(person)).toBe(1);
+  await erase(randomUUID());
+  await withClient(serving, (client) => suppressions.checkNow(client, organisationId));
+  await lose();
+  expect(await repeatErasures(test.pool, ledger)).toBe(1);
+  expect(suppressions.versionOf(organisationId)).toBe(1);
+  await sweep(erasureId);
+  expect((await call('GET', `/v1/data/customers/${person.customer_id}`)).status).toBe(404);
+});
+
+/** Returns the ledger of an erasure, and a database that was restored to a moment before it. */
+async function restoredBefore(
+  erase: (customer_id: string) => Promise<string>,
+  organisationId: string,
+  customer_id: string,
+) {
+  const erasureId = await erase(customer_id);
+  const ledger = await ledgerOf(organisationId);
+  await forgetErasures(organisationId);
+  return { erasureId, ledger };
+}
+
+const looksForPeople = async () =>
+  (await test.pool.query('select from restores where looks_for_people')).rowCount !== 0;
+const confirm = (entries: AsyncIterable<AuditEntry> | readonly AuditEntry[] = []) =>
+  confirmRestore(test.pool, { actor: 'test' }, { entries, withoutErasures: false });
+
+it('keys wait for people of repeated erasures, also if the repetition was interrupted before', async () => {
+  const { organisationId, upload, erase } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const { erasureId, ledger } = await restoredBefore(erase, organisationId, person.customer_id);
+  expect([await repeatErasures(test.pool, ledger), await repeatErasures(test.pool, ledger)]).toEqual([1, 0]);
+  expect(await confirm()).toMatchObject({ looksForPeople: true });
+  await expect(test.pool.query('select keys_can_be_trusted()')).rejects.toThrow('being looked for');
+  await sweep(erasureId);
+  expect(await looksForPeople()).toBe(false);
+  expect(await confirm()).toMatchObject({ looksForPeople: false });
+  expect(await looksForPeople()).toBe(false);
+});
+
+it('keys work again if people are hidden while a restore is confirmed', async () => {
+  const { organisationId, upload, erase } = await newOrganisation();
+  const person = newCustomer();
+  await upload(person);
+  const { erasureId, ledger } = await restoredBefore(erase, organisationId, person.customer_id);
+  expect(await repeatErasures(test.pool, ledger)).toBe(1);
+  const unidentified = async () =>
+    (await test.pool.query(`select from erasures where step = 'identify customers'`)).rowCount;
+  const hide = async () => {
+    while ((await unidentified()) !== 0) await sweepStep(serving, organisationId, suppressions);
+    return { done: true as const, value: undefined };
+  };
+  // The entries are read after it has been decided that keys have to wait.
+  const entries = { [Symbol.asyncIterator]: () => ({ next: hide }) };
+  expect(await confirm(entries)).toMatchObject({ looksForPeople: true });
+  await sweep(erasureId);
+  expect(await looksForPeople()).toBe(true);
+  const config = { receiptsKeptDays: 7, changesKeptDays: 7, deletedOrganisationsKeptDays: 7 };
+  const chores = choresOf(serving, { ...config, databaseTimeoutMs: 30_000 }, suppressions);
+  await chores.find(({ name }) => name === 'let keys work after a restore')?.run();
+  expect(await looksForPeople()).toBe(false);
 });
 
 it('with a lake, a repeated erasure is lifted only when the files have been searched', async () => {

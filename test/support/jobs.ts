@@ -28,8 +28,21 @@ export async function sweepStep(
   organisationId: string,
   suppressions: Suppressions,
 ): Promise<boolean> {
+  const isRewritten = await rewriteFor(pool, organisationId);
+  return (await takeStep(pool, erasePeople(suppressions), organisationId)) && isRewritten;
+}
+
+/** An organisation older than a day: its user ids are not rewritten again before each sweep. */
+export async function endRewriting(pool: Pool, organisationId: string): Promise<void> {
+  const text = 'update tenants set user_ids_rewritten_from = null where organisation_id = $1';
+  await pool.query(text, [organisationId]);
+}
+
+/** Returns false if rewriting waits for running transactions, and most other work for it. */
+async function rewriteFor(pool: Pool, organisationId: string): Promise<boolean> {
   while (await takeStep(pool, rewriting, organisationId));
-  return takeStep(pool, erasePeople(suppressions), organisationId);
+  const text = 'select from jobs where organisation_id = $1 and kind = $2';
+  return (await pool.query(text, [organisationId, rewriting.name])).rowCount === 0;
 }
 
 export async function collectForAll(pool: Pool, suppressions: Suppressions): Promise<void> {
@@ -42,8 +55,8 @@ export async function collectPart(
   organisationId: string,
   suppressions: Suppressions,
 ): Promise<boolean> {
-  while (await takeStep(pool, rewriting, organisationId));
-  return takeStep(pool, collectRecords(suppressions), organisationId);
+  const isRewritten = await rewriteFor(pool, organisationId);
+  return (await takeStep(pool, collectRecords(suppressions), organisationId)) && isRewritten;
 }
 
 export function settleAll(pool: Pool): Promise<void> {

@@ -64,19 +64,16 @@ export async function run(args: string[]): Promise<void> {
         console.log(`The lakes of ${lakes} organisations were switched as recorded in the audit log.`);
     }
     const repeated = await repeatErasures(pool, ledger);
-    if (repeated > 0)
-      console.log(
-        `${repeated} erasures are repeated. Keys work again when serve has hidden their customers.`,
-      );
+    if (repeated > 0) console.log(`${repeated} erasures are repeated.`);
     if (withoutErasures)
       console.log('Erasures since the restored time are not repeated: these people are stored again.');
-    const { imported, place } = await confirmRestore(pool, by, {
-      entries,
-      looksForPeople: repeated > 0,
-      withoutErasures,
-    });
+    const { imported, looksForPeople, place } = await confirmRestore(pool, by, { entries, withoutErasures });
     if (imported > 0) console.log(`${imported} entries were added to the audit log.`);
-    if (repeated === 0) console.log('Keys work again in this database.');
+    console.log(
+      looksForPeople
+        ? 'Keys work again when serve has hidden the customers of repeated erasures.'
+        : 'Keys work again in this database.',
+    );
     if (place)
       console.log(
         `The lakes at ${place.url} belong to the database before the restore. If this database replaces it, set LAKE_URL to ` +

@@ -3,7 +3,7 @@
 import { rewrittenBefore } from '../../interactions/user-id-spellings.ts';
 import type { JobKind } from '../../jobs/job.ts';
 import { jobKind, type Next, type Place } from '../../jobs/job.ts';
-import { type Fence, passFence } from '../../jobs/pass-fence.ts';
+import type { Fence } from '../../jobs/pass-fence.ts';
 import { detachedTables } from '../../jobs/time-partitions.ts';
 import { limits } from '../../limits.ts';
 import { nextRows } from '../../people/find-rows.ts';
@@ -14,7 +14,7 @@ import { databaseTime, inTransaction, queryRows } from '../../postgres/transacti
 import { receiptPartitions } from '../../receipts/receipts.ts';
 import { liftAgain } from '../../suppression/lift-suppressions.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
-import { addIds, hashSlowly, type IdOfErasure, nextVersion, waitForVersions } from '../add-ids.ts';
+import { addIds, hashSlowly, type IdOfErasure, nextVersion, passWriters } from '../add-ids.ts';
 import { isUnswept } from '../find-erasures.ts';
 import { analyseNext } from './analyse-erased.ts';
 import { identifyPeople } from './identify-people.ts';
@@ -79,9 +79,7 @@ async function start(client: Client, { organisationId }: Place): Promise<{ reado
 /** Transactions that were running at the suppression may have checked records against the previous version. */
 function waitForWriters(step: SweepStep, then: SweepStep) {
   return async (pool: Pool, { position }: Place): Promise<Next<SweepStep> | undefined> => {
-    const at = (position ?? {}) as Fence<object>;
-    if (!at.awaited) await waitForVersions(pool);
-    const next = await passFence(pool, at);
+    const next = await passWriters(pool, (position ?? {}) as Fence<object>);
     return next === 'passed' ? { step: then } : next && { ...next, step };
   };
 }

@@ -49,6 +49,8 @@ export async function identifyPeople(
   suppressions: Suppressions,
 ): Promise<Next<SweepStep>> {
   const { organisationId } = place;
+  // The restored database may give the version of the cached suppressions to other people.
+  if (place.position === null) suppressions.forgetOrganisation(organisationId);
   const at = (place.position ?? { source: 0, after: null }) as { source: number; after: string | null };
   const { ids: stored, next } = await (sources[at.source] as Source)(pool, organisationId, at.after);
   const ids = [...new Set(stored.map(inOneSpelling))];

@@ -2,10 +2,12 @@ import { spanBelow } from '../../interactions/interaction-partitions.ts';
 import { uuidLiteral } from '../../interactions/interaction-rows.ts';
 import { firstToRewrite } from '../../interactions/user-id-spellings.ts';
 import { type JobKind, jobKind } from '../../jobs/job.ts';
+import type { Fence } from '../../jobs/pass-fence.ts';
 import { limits } from '../../limits.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless, queryRow, queryRows } from '../../postgres/transactions.ts';
 import { firstUuid, lastUuid } from '../../registry/uuid-v7.ts';
+import { passWriters } from '../add-ids.ts';
 import { rowsDone } from './sweep-rows.ts';
 
 export interface Rewritten {
@@ -94,9 +96,9 @@ async function begin(client: Client, organisationId: string): Promise<RewritingP
 }
 
 /** Older processes may store more, so the newest interactions are rewritten before each sweep and collection, and a day later. */
-export const rewriting: JobKind = jobKind<'rewrite'>({
+export const rewriting: JobKind = jobKind<'begin' | 'fence' | 'rewrite'>({
   name: 'rewriting',
-  first: 'rewrite',
+  first: 'begin',
   async find(pool) {
     const { rows } = await pool.query<{ organisation_id: string }>(
       `select t.organisation_id from tenants t
@@ -110,9 +112,25 @@ export const rewriting: JobKind = jobKind<'rewrite'>({
     return rows.map(({ organisation_id }) => organisation_id);
   },
   steps: {
+    begin: {
+      work: async (client, { organisationId }) => ({
+        next: { step: 'fence', position: await begin(client, organisationId) },
+      }),
+    },
+    // Older processes may be about to commit user ids of people whose erasure was requested before this run.
+    fence: {
+      async wait(pool, { position }) {
+        const at = position as Fence<RewritingPlace>;
+        const next = await passWriters(pool, at);
+        const { awaited: _, ...place } = at;
+        return next === 'passed' ? { step: 'rewrite', position: place } : next;
+      },
+    },
     rewrite: {
       async work(client, { organisationId, position }) {
-        const place = (position as RewritingPlace | null) ?? (await begin(client, organisationId));
+        const place = position as RewritingPlace | null;
+        // The version before begins with this step.
+        if (place === null) return { next: { step: 'begin' } };
         const { changed, next } = await rewriteUserIds(client, organisationId, place.below, place.from);
         if (next === null) await noteUserIdsRewritten(client, organisationId, place.isLast);
         return {

@@ -44,14 +44,15 @@ export async function checkInteractions(
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const { known, suppressions } = references;
   // If people were erased, references are looked up again, because a cached customer may be gone.
+  const checking = suppressions.checkNow(client, organisationId);
   const [check, found] = await Promise.all([
-    suppressions.checkNow(client, organisationId),
-    missingAmong(client, organisationId, referenced, known),
+    checking,
+    missingAmong(client, organisationId, referenced, known, checking),
   ]);
   const isCurrent = references.known === known;
   const missing = isCurrent
     ? found
-    : await missingAmong(client, organisationId, referenced, references.known);
+    : await missingAmong(client, organisationId, referenced, references.known, checking);
   const { checked, erased } = await leaveOutErased('interactions', sent, check);
   failMissing('interactions', rows, missing, outcomes);
   for (const [row, outcome] of erased) outcomes[row] = outcome;
