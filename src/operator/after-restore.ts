@@ -9,6 +9,7 @@ import {
   audit,
   entriesInLog,
   importEntries,
+  noteBackup,
   type Operator,
   reserveIds,
 } from './audit-log.ts';
@@ -231,7 +232,13 @@ export async function confirmRestore(
     entries,
     looksForPeople,
     withoutErasures,
-  }: { entries: Saved<AuditEntry>; looksForPeople: boolean; withoutErasures: boolean },
+    ledgerWrittenAt,
+  }: {
+    entries: Saved<AuditEntry>;
+    looksForPeople: boolean;
+    withoutErasures: boolean;
+    ledgerWrittenAt?: Date | undefined;
+  },
 ) {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
@@ -246,6 +253,8 @@ export async function confirmRestore(
     }
     await resetLostState(client);
     const imported = await importEntries(client, entries);
+    // This database has all that the ledger contains, so backups may replace it.
+    if (ledgerWrittenAt) await noteBackup(client, ledgerWrittenAt);
     const details = { target: rows[0]?.target ?? null, without_erasures: withoutErasures };
     await audit(client, by, 'restore.confirm', details);
     // The new identity keeps this database from writing to the lakes of the original, which may still be running. The

@@ -145,7 +145,14 @@ export async function importEntries(client: Client, entries: Saved<AuditEntry>):
   return imported;
 }
 
-/** `writtenAt` is a time of the database. */
-export async function noteBackup(pool: Pool, writtenAt: Date): Promise<void> {
-  await pool.query('update log_backups set written_at = $1', [writtenAt]);
+/** `writtenAt` is a time of the database. Two backups may run at the same time. */
+export async function noteBackup(client: Pick<Client, 'query'>, writtenAt: Date): Promise<void> {
+  await client.query('update log_backups set written_at = greatest(written_at, $1)', [writtenAt]);
+}
+
+export async function lastBackup(pool: Pool): Promise<Date | undefined> {
+  const { rows } = await pool.query<{ at: string | null }>(
+    `select ${isoTime('written_at')} as at from log_backups`,
+  );
+  return rows[0]?.at ? new Date(rows[0].at) : undefined;
 }

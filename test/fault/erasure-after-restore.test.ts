@@ -264,3 +264,49 @@ it('the backup of the log is never replaced by one of a database that lacks its 
   await second.server.run('backup-log', '--to', folder);
   expect(statSync(join(folder, 'audit.ndjson')).size).toBeLessThan(1_000_000);
 });
+
+it('the backup of the ledger is never replaced by one that lacks its erasures', async () => {
+  const databaseUrl = await createTestDatabase();
+  const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  onTestFinished(() => server.stop());
+  const key = await server.createKey('acme', ...everyPermission);
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [audit, erasures] = ['audit.ndjson', 'erasures.ndjson'].map((file) => join(folder, file));
+  await server.run('backup-log', '--to', folder);
+  await server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+
+  // Erasures are not in the audit log, so its newest entry is in both databases.
+  const second = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  onTestFinished(() => second.stop());
+  await erasePeople(apiOf(second.url, key), { customer_ids: [randomUUID()] });
+  await second.run('backup-log', '--to', folder);
+  const ledger = () => readFileSync(erasures!, 'utf8');
+  const before = ledger();
+  expect(linesOf(before)).toHaveLength(2);
+  await second.stop();
+  const restored = await startBuiltServer({ DATABASE_URL: copyUrl });
+  await restored.stop();
+  const backUp = () => restored.run('backup-log', '--to', folder);
+  for (let attempt = 0; attempt < 2; attempt++)
+    await expect(backUp()).rejects.toThrow('erasures.ndjson has erasures that this database lacks');
+  expect(ledger()).toBe(before);
+
+  const said = await restored.run('after-restore', '--audit', audit!, '--erasures', erasures!);
+  expect(said).toContain('1 erasures are repeated');
+  const swept = await start(copyUrl);
+  const open = () => queryDatabase(copyUrl, `select from erasures where state in ('requested', 'sweeping')`);
+  await expect.poll(open, { interval: 200 }).toEqual([]);
+  await swept.server.run('backup-log', '--to', folder);
+  expect(linesOf(ledger()).slice(0, -1)).toEqual(linesOf(before).slice(0, -1));
+  // The time of the backup is both in the ledger and in the database.
+  const known = await queryDatabase<{ written_at: Date }>(copyUrl, 'select written_at from log_backups');
+  expect(known[0]?.written_at.toISOString()).toBe(linesOf(ledger()).at(-1).written_at);
+  for (const damaged of ['{"entries":0}\n', '{"entr']) {
+    writeFileSync(erasures!, damaged);
+    await expect(swept.server.run('backup-log', '--to', folder)).rejects.toThrow(
+      'erasures.ndjson has erasures',
+    );
+  }
+});

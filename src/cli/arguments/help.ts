@@ -188,8 +188,8 @@ database. after-restore reads it to erase these people again. backup-log writes 
   'backup-log': `intake-server backup-log --to <folder>
 
 Writes the audit log to audit.ndjson and the ledger of erased people to erasures.ndjson, for after-restore. Run it from a timer, and
-keep the folder outside the database server. It replaces each file only by a complete one, and never one with entries that the
-database lacks, as a restored database does.
+keep the folder outside the database server. It replaces each file only by a complete one, and never one with entries or erasures
+that the database lacks, as a restored database does. Let nothing else write to the folder.
 
   intake-server backup-log --to /backup/intake-log`,
   'after-restore': `intake-server after-restore --audit <file> --erasures <file> [--removed <slug>]...

@@ -11,12 +11,7 @@ import {
 } from '../../operator/after-restore.ts';
 import type { AuditEntry } from '../../operator/audit-log.ts';
 import type { Saved } from '../../operator/batches.ts';
-import {
-  compareLedger,
-  type Lacking,
-  type LedgerEntry,
-  repeatErasures,
-} from '../../operator/erasure-ledger.ts';
+import { compareLedger, type Lacking, repeatErasures } from '../../operator/erasure-ledger.ts';
 import { findOrganisation } from '../../operator/organisations.ts';
 import { type OrganisationLimit, organisationLimits } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
@@ -25,21 +20,23 @@ import { commandError } from '../arguments/help.ts';
 import { operator } from '../arguments/operator.ts';
 import { withPool } from '../database/with-pool.ts';
 import { flagOf, keptText } from '../organisations.ts';
-import { auditLogIn, ledgerIn, openSaved } from './saved-files.ts';
+import { auditLogIn, ledgerIn, openSaved, type SavedLedger } from './saved-files.ts';
 
 export async function run(args: string[]): Promise<void> {
   const { audit: file, erasures, removed, 'revoke-all-keys': all, ...flags } = readFlags(args);
   const withoutErasures = flags['without-erasures'];
   await using files = new AsyncDisposableStack();
   const entries = file === undefined ? [] : await auditLogIn(files.use(await openSaved(file)), file);
-  const ledger = erasures === undefined ? [] : await ledgerIn(files.use(await openSaved(erasures)), erasures);
+  const ledger =
+    erasures === undefined ? undefined : await ledgerIn(files.use(await openSaved(erasures)), erasures);
   await withPool(async (pool) => {
     const by = operator();
     if (!all && !(await reachesBack(pool, entries)))
       throw commandError(
         `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
       );
-    if (erasures !== undefined) await checkLedger(pool, { file: erasures, ledger, entries, removed });
+    if (erasures !== undefined && ledger)
+      await checkLedger(pool, { file: erasures, ledger, entries, removed });
     if (all) {
       const { keys, tokens } = await revokeAllKeys(pool, by);
       console.log(
@@ -63,7 +60,7 @@ export async function run(args: string[]): Promise<void> {
       if (lakes > 0)
         console.log(`The lakes of ${lakes} organisations were switched as recorded in the audit log.`);
     }
-    const repeated = await repeatErasures(pool, ledger);
+    const repeated = await repeatErasures(pool, ledger ?? []);
     if (repeated > 0)
       console.log(
         `${repeated} erasures are repeated. Keys work again when serve has hidden their customers.`,
@@ -74,6 +71,7 @@ export async function run(args: string[]): Promise<void> {
       entries,
       looksForPeople: repeated > 0,
       withoutErasures,
+      ledgerWrittenAt: ledger?.writtenAt,
     });
     if (imported > 0) console.log(`${imported} entries were added to the audit log.`);
     if (repeated === 0) console.log('Keys work again in this database.');
@@ -142,7 +140,7 @@ function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>):
 
 interface Ledger {
   readonly file: string;
-  readonly ledger: Saved<LedgerEntry>;
+  readonly ledger: SavedLedger;
   /** Of the old database's audit log. */
   readonly entries: Saved<AuditEntry>;
   readonly removed: readonly string[];
