@@ -1,5 +1,6 @@
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
+import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { keptTypes } from '../retention/kept-days.ts';
@@ -115,6 +116,33 @@ export async function reachesBack(pool: Pool, entries: Saved<AuditEntry>): Promi
   }
   const { rowCount } = await pool.query('select from audit_log limit 1');
   return rowCount === 0;
+}
+
+/** A transaction that began before a backup of the logs may commit after it. */
+const transactionMax = '1 minute';
+
+/** Whether the saved log is older than the last backup that the restored database knows. */
+export async function isOlderLog(pool: Pool, entries: Saved<AuditEntry>): Promise<boolean> {
+  let newest = 0;
+  for await (const { audit_id } of entries) newest = Math.max(newest, Number(audit_id));
+  const { rowCount } = await pool.query(
+    `select from audit_log a cross join log_backups b
+     where a.audit_id > $1 and a.imported_at is null and a.at < b.written_at - interval '${transactionMax}' limit 1`,
+    [newest],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * The time up to which the database is known to have been restored, if any. In a dump, only its last backup of the logs shows
+ * the time. A server without a recovery target may be a promoted standby into which the dump was loaded later.
+ */
+export async function restoredTime(pool: Pool): Promise<Date | undefined> {
+  const replayed = 'case when recovery_target() is not null then pg_last_xact_replay_timestamp() end';
+  const { rows } = await pool.query<{ at: string | null }>(
+    `select ${isoTime(`greatest(written_at, ${replayed})`)} as at from log_backups`,
+  );
+  return rows[0]?.at ? new Date(rows[0].at) : undefined;
 }
 
 async function settingsLost(

@@ -265,6 +265,42 @@ it('the backup of the log is never replaced by one of a database that lacks its 
   expect(statSync(join(folder, 'audit.ndjson')).size).toBeLessThan(1_000_000);
 });
 
+it('a ledger or a log from before the restored time is refused', async () => {
+  const databaseUrl = await createTestDatabase();
+  const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  await server.stop();
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const fileOf = (time: string, name: string) => join(folder, time, `${name}.ndjson`);
+  const backUp = (time: string) => server.run('backup-log', '--to', join(folder, time));
+  await server.run('organisations', 'create', 'acme');
+  await backUp('old');
+  await server.run('organisations', 'create', 'globex');
+  await backUp('new');
+  const copyUrl = await copyOf(databaseUrl);
+
+  const restored = await startBuiltServer({ DATABASE_URL: copyUrl });
+  await restored.stop();
+  const attempt = (log: string, ...flags: string[]) =>
+    restored.run('after-restore', '--audit', fileOf(log, 'audit'), ...flags);
+  const [old, newest] = ['old', 'new'].map((time) => ['--erasures', fileOf(time, 'erasures')]) as [
+    string[],
+    string[],
+  ];
+  await expect(attempt('new', ...old)).rejects.toThrow(
+    /erasures.ndjson is from .*, but this database was restored to .* or later, .* add --without-erasures/,
+  );
+  await expect(attempt('new', ...newest, '--without-erasures')).rejects.toThrow('is not older than');
+  // The operator accepts that later erasures are lost, and applies the others.
+  expect(await attempt('new', ...old, '--without-erasures')).toContain('are not repeated');
+  expect(await attempt('new', ...newest)).toContain('Keys work again');
+  // The entry that the old log lacks is from clearly before the last backup.
+  await queryDatabase(copyUrl, `update log_backups set written_at = now() + interval '2 minutes'`);
+  await expect(attempt('old', '--without-erasures')).rejects.toThrow(
+    /audit.ndjson is older than the restored time, .* or --revoke-all-keys/,
+  );
+});
+
 it('the backup of the ledger is never replaced by one that lacks its erasures', async () => {
   const databaseUrl = await createTestDatabase();
   const server = await startBuiltServer({ DATABASE_URL: databaseUrl });

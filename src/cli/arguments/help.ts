@@ -200,7 +200,8 @@ people who were erased since then are back.
 --audit repeats the actions on keys, tokens and organisations from the audit log of the old database, and adds the entries that the
 restored log lacks. Without that log, --revoke-all-keys revokes all keys and tokens, so that you can issue new ones.
 --erasures repeats the erasures since the restored time from the ledger of erased people. Keys then work as soon as serve has hidden
-those people. Without a ledger, --without-erasures lets these people stay. A ledger that lacks erasures of this database is refused.
+those people. Without a ledger, --without-erasures lets these people stay. A ledger that lacks erasures of this database, or is from
+before the restored time, is refused without --without-erasures.
 An organisation that the old database had removed is an exception: the audit log names it, or --removed does.
 If there are lakes, it prints the command with which this database takes over their place.
 

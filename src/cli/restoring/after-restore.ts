@@ -3,10 +3,12 @@
 import { parseArgs } from 'node:util';
 import {
   confirmRestore,
+  isOlderLog,
   listLimited,
   listRetentions,
   reachesBack,
   repeatActs,
+  restoredTime,
   revokeAllKeys,
 } from '../../operator/after-restore.ts';
 import type { AuditEntry } from '../../operator/audit-log.ts';
@@ -31,12 +33,9 @@ export async function run(args: string[]): Promise<void> {
     erasures === undefined ? undefined : await ledgerIn(files.use(await openSaved(erasures)), erasures);
   await withPool(async (pool) => {
     const by = operator();
-    if (!all && !(await reachesBack(pool, entries)))
-      throw commandError(
-        `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
-      );
+    if (file !== undefined) await checkLog(pool, file, entries);
     if (erasures !== undefined && ledger)
-      await checkLedger(pool, { file: erasures, ledger, entries, removed });
+      await checkLedger(pool, { file: erasures, ledger, entries, removed, withoutErasures });
     if (all) {
       const { keys, tokens } = await revokeAllKeys(pool, by);
       console.log(
@@ -99,7 +98,7 @@ function readFlags(args: string[]) {
     throw commandError(
       'use either --audit <file>, with the audit log of the old database, or --revoke-all-keys; run intake-server after-restore --help for examples',
     );
-  if ((erasures === undefined) !== values['without-erasures'])
+  if (erasures === undefined && !values['without-erasures'])
     throw commandError(
       'use either --erasures <file>, with the ledger of erased people of the old database, or --without-erasures, which lets people who were erased since the restored time stay; run intake-server after-restore --help for examples',
     );
@@ -144,10 +143,28 @@ interface Ledger {
   /** Of the old database's audit log. */
   readonly entries: Saved<AuditEntry>;
   readonly removed: readonly string[];
+  readonly withoutErasures: boolean;
 }
 
-/** A ledger that lacks erasures of this database is older than the restored time, or another database's. */
-async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledger): Promise<void> {
+async function checkLog(pool: Pool, file: string, entries: Saved<AuditEntry>): Promise<void> {
+  if (!(await reachesBack(pool, entries)))
+    throw commandError(
+      `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
+    );
+  if (await isOlderLog(pool, entries))
+    throw commandError(
+      `${file} is older than the restored time, because it lacks acts from before the last backup that this database knows; use a newer one of the old database, or --revoke-all-keys instead`,
+    );
+}
+
+/**
+ * A ledger that lacks erasures of this database is older than the restored time, or another database's. One from before that
+ * time shows nobody who was erased after it.
+ */
+async function checkLedger(
+  pool: Pool,
+  { file, ledger, entries, removed, withoutErasures }: Ledger,
+): Promise<void> {
   for (const slug of removed)
     if (!(await findOrganisation(pool, slug)))
       throw commandError(`--removed names ${slug}, which is not an organisation of this database`);
@@ -161,6 +178,20 @@ async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledge
   if (gone.length > 0)
     console.log(
       `The ledger lacks erasures of removed organisations: ${slugsOf(gone)}. Restore one of them only with a ledger from before its removal.`,
+    );
+  const { writtenAt } = ledger;
+  const restoredAt = await restoredTime(pool);
+  const isFromBefore = writtenAt !== undefined && restoredAt !== undefined && writtenAt < restoredAt;
+  if (withoutErasures) {
+    if (isFromBefore || lacking.length > 0) return;
+    throw commandError(
+      `${file} is not older than the restored time; leave out --without-erasures, which lets people who were erased since then stay`,
+    );
+  }
+  if (isFromBefore)
+    throw commandError(
+      `${file} is from ${writtenAt.toISOString()}, but this database was restored to ${restoredAt.toISOString()} or later, so it does not show ` +
+        'who was erased since; use a newer one of the old database, or add --without-erasures, which lets these people stay',
     );
   if (lacking.length === 0) return;
   const isOlder = lacking.some(({ isPartial }) => isPartial);
