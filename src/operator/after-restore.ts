@@ -13,6 +13,7 @@ import {
   noteBackup,
   type Operator,
   reserveIds,
+  withLost,
 } from './audit-log.ts';
 import {
   changeOrganisation,
@@ -21,7 +22,7 @@ import {
   restoreOrganisation,
   revokeKey,
 } from './audited-actions.ts';
-import { inBatches, type Saved } from './batches.ts';
+import type { Saved } from './batches.ts';
 import { findOrganisation } from './organisations.ts';
 import { keptDaysRange } from './rules.ts';
 
@@ -44,25 +45,29 @@ export async function repeatActs(pool: Pool, by: Operator, entries: Saved<AuditE
   const suspended = new Map<string, boolean>();
   const lakes = new Map<string, boolean>();
   const deleted = new Map<string, { slug: string; isDeleted: boolean }>();
-  for await (const { act, key_id, organisation, at, details } of entries) {
-    if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
-    if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
-      lostKeys.push(String(details.successor));
-    if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
-    const token = String(details.name);
-    if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
-    if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
-    if (/^key\.(rotate|end)$/.test(act) && key_id) {
-      const nowMs = (await databaseTime(pool)).getTime();
-      const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - nowMs;
-      await endKey(pool, by, key_id, Math.max(0, graceMs));
-    }
-    if (organisation && /^organisation\.(suspend|resume)$/.test(act))
-      suspended.set(organisation, act === 'organisation.suspend');
-    if (organisation && act === 'organisation.lake') lakes.set(organisation, details.lake === true);
-    if (/^organisation\.(delete|restore|remove)$/.test(act)) {
-      const isDeleted = act !== 'organisation.restore';
-      deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
+  for await (const batch of withLost(pool, entries)) {
+    for (const { act, key_id, at, details, organisation, organisation_is_lost } of batch) {
+      if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
+      if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
+        lostKeys.push(String(details.successor));
+      if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
+      const token = String(details.name);
+      if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
+      if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
+      if (/^key\.(rotate|end)$/.test(act) && key_id) {
+        const nowMs = (await databaseTime(pool)).getTime();
+        const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - nowMs;
+        await endKey(pool, by, key_id, Math.max(0, graceMs));
+      }
+      if (/^organisation\.(delete|restore|remove)$/.test(act)) {
+        const isDeleted = act !== 'organisation.restore';
+        deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
+      }
+      // An organisation of this database may have the slug.
+      if (organisation === null || organisation_is_lost) continue;
+      if (/^organisation\.(suspend|resume)$/.test(act))
+        suspended.set(organisation, act === 'organisation.suspend');
+      if (act === 'organisation.lake') lakes.set(organisation, details.lake === true);
     }
   }
   // This must come before the suspensions, because a deleted organisation cannot be suspended.
@@ -151,8 +156,8 @@ async function settingsLost(
   setting: 'organisation.limit' | 'organisation.retention',
 ): Promise<LostSettings> {
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
-  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
-    const set = batch.filter(({ act }) => act === setting);
+  for await (const batch of withLost(pool, entries)) {
+    const set = batch.filter(({ act, organisation_is_lost }) => act === setting && !organisation_is_lost);
     const kept = await entriesInLog(pool, set);
     // A later value replaces an earlier one.
     for (const { audit_id, organisation, details } of set)
