@@ -1,6 +1,7 @@
 import { isUnswept } from '../erasure/find-erasures.ts';
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
+import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { databaseTime, inTransaction } from '../postgres/transactions.ts';
 import { keptTypes } from '../retention/kept-days.ts';
@@ -10,8 +11,10 @@ import {
   audit,
   entriesInLog,
   importEntries,
+  noteBackup,
   type Operator,
   reserveIds,
+  withLost,
 } from './audit-log.ts';
 import {
   changeOrganisation,
@@ -20,7 +23,7 @@ import {
   restoreOrganisation,
   revokeKey,
 } from './audited-actions.ts';
-import { inBatches, type Saved } from './batches.ts';
+import type { Saved } from './batches.ts';
 import { findOrganisation } from './organisations.ts';
 import { keptDaysRange } from './rules.ts';
 
@@ -43,25 +46,29 @@ export async function repeatActs(pool: Pool, by: Operator, entries: Saved<AuditE
   const suspended = new Map<string, boolean>();
   const lakes = new Map<string, boolean>();
   const deleted = new Map<string, { slug: string; isDeleted: boolean }>();
-  for await (const { act, key_id, organisation, at, details } of entries) {
-    if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
-    if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
-      lostKeys.push(String(details.successor));
-    if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
-    const token = String(details.name);
-    if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
-    if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
-    if (/^key\.(rotate|end)$/.test(act) && key_id) {
-      const nowMs = (await databaseTime(pool)).getTime();
-      const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - nowMs;
-      await endKey(pool, by, key_id, Math.max(0, graceMs));
-    }
-    if (organisation && /^organisation\.(suspend|resume)$/.test(act))
-      suspended.set(organisation, act === 'organisation.suspend');
-    if (organisation && act === 'organisation.lake') lakes.set(organisation, details.lake === true);
-    if (/^organisation\.(delete|restore|remove)$/.test(act)) {
-      const isDeleted = act !== 'organisation.restore';
-      deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
+  for await (const batch of withLost(pool, entries)) {
+    for (const { act, key_id, at, details, organisation, organisation_is_lost } of batch) {
+      if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
+      if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
+        lostKeys.push(String(details.successor));
+      if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
+      const token = String(details.name);
+      if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
+      if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
+      if (/^key\.(rotate|end)$/.test(act) && key_id) {
+        const nowMs = (await databaseTime(pool)).getTime();
+        const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - nowMs;
+        await endKey(pool, by, key_id, Math.max(0, graceMs));
+      }
+      if (/^organisation\.(delete|restore|remove)$/.test(act)) {
+        const isDeleted = act !== 'organisation.restore';
+        deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
+      }
+      // An organisation of this database may have the slug.
+      if (organisation === null || organisation_is_lost) continue;
+      if (/^organisation\.(suspend|resume)$/.test(act))
+        suspended.set(organisation, act === 'organisation.suspend');
+      if (act === 'organisation.lake') lakes.set(organisation, details.lake === true);
     }
   }
   // This must come before the suspensions, because a deleted organisation cannot be suspended.
@@ -117,14 +124,41 @@ export async function reachesBack(pool: Pool, entries: Saved<AuditEntry>): Promi
   return rowCount === 0;
 }
 
+/** A transaction that began before a backup of the logs may commit after it. */
+const transactionMax = '1 minute';
+
+/** Whether the saved log is older than the last backup that the restored database knows. */
+export async function isOlderLog(pool: Pool, entries: Saved<AuditEntry>): Promise<boolean> {
+  let newest = 0;
+  for await (const { audit_id } of entries) newest = Math.max(newest, Number(audit_id));
+  const { rowCount } = await pool.query(
+    `select from audit_log a cross join log_backups b
+     where a.audit_id > $1 and a.imported_at is null and a.at < b.written_at - interval '${transactionMax}' limit 1`,
+    [newest],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * The time up to which the database is known to have been restored, if any. In a dump, only its last backup of the logs shows
+ * the time. A server without a recovery target may be a promoted standby into which the dump was loaded later.
+ */
+export async function restoredTime(pool: Pool): Promise<Date | undefined> {
+  const replayed = 'case when recovery_target() is not null then pg_last_xact_replay_timestamp() end';
+  const { rows } = await pool.query<{ at: string | null }>(
+    `select ${isoTime(`greatest(written_at, ${replayed})`)} as at from log_backups`,
+  );
+  return rows[0]?.at ? new Date(rows[0].at) : undefined;
+}
+
 async function settingsLost(
   pool: Pool,
   entries: Saved<AuditEntry>,
   setting: 'organisation.limit' | 'organisation.retention',
 ): Promise<LostSettings> {
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
-  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
-    const set = batch.filter(({ act }) => act === setting);
+  for await (const batch of withLost(pool, entries)) {
+    const set = batch.filter(({ act, organisation_is_lost }) => act === setting && !organisation_is_lost);
     const kept = await entriesInLog(pool, set);
     // A later value replaces an earlier one.
     for (const { audit_id, organisation, details } of set)
@@ -228,7 +262,11 @@ async function resetLostState(client: Client): Promise<void> {
 export async function confirmRestore(
   pool: Pool,
   by: Operator,
-  { entries, withoutErasures }: { entries: Saved<AuditEntry>; withoutErasures: boolean },
+  {
+    entries,
+    withoutErasures,
+    ledgerWrittenAt,
+  }: { entries: Saved<AuditEntry>; withoutErasures: boolean; ledgerWrittenAt?: Date | undefined },
 ) {
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
@@ -248,6 +286,8 @@ export async function confirmRestore(
     }
     await resetLostState(client);
     const imported = await importEntries(client, entries);
+    // This database has all that the ledger contains, so backups may replace it.
+    if (ledgerWrittenAt) await noteBackup(client, ledgerWrittenAt);
     const details = { target: rows[0]?.target ?? null, without_erasures: withoutErasures };
     await audit(client, by, 'restore.confirm', details);
     // The new identity keeps this database from writing to the lakes of the original, which may still be running. The

@@ -101,16 +101,23 @@ export async function* readAuditLog(
   }
 }
 
-/** Returns the ids of those entries that the log has. */
+/** Returns the ids of those entries that the log has. Without `imported`, only of those that were in it before a restore. */
 export async function entriesInLog(
   client: Pick<Client, 'query'>,
   entries: readonly AuditEntry[],
+  { imported = true }: { readonly imported?: boolean } = {},
 ): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ audit_id: string }>(
     `select a.audit_id from unnest($1::bigint[], $2::text[], $3::timestamptz[]) as e(audit_id, act, at)
      join audit_log a on a.audit_id = e.audit_id and a.act = e.act
-       and date_trunc('milliseconds', a.at) = date_trunc('milliseconds', e.at)`,
-    [entries.map(({ audit_id }) => audit_id), entries.map(({ act }) => act), entries.map(({ at }) => at)],
+       and date_trunc('milliseconds', a.at) = date_trunc('milliseconds', e.at)
+     where $4 or a.imported_at is null`,
+    [
+      entries.map(({ audit_id }) => audit_id),
+      entries.map(({ act }) => act),
+      entries.map(({ at }) => at),
+      imported,
+    ],
   );
   return new Set(rows.map(({ audit_id }) => String(audit_id)));
 }
@@ -122,21 +129,34 @@ export async function reserveIds(pool: Pool, entries: Saved<AuditEntry>): Promis
   await pool.query('select reserve_audit_ids($1)', [newest]);
 }
 
+interface MarkedEntry extends AuditEntry {
+  /** The organisation was created after the restored time. Another one may have had its slug before. */
+  readonly organisation_is_lost: boolean;
+}
+
+/** `entries` are sorted, oldest first. */
+export async function* withLost(
+  client: Pick<Client, 'query'>,
+  entries: Saved<AuditEntry>,
+): AsyncGenerator<readonly MarkedEntry[]> {
+  const lost = new Set<string>();
+  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
+    const created = batch.filter(({ act }) => act === 'organisation.create');
+    // An earlier run may have imported the entry, but the organisation is still lost.
+    const kept = await entriesInLog(client, created, { imported: false });
+    yield batch.map((entry) => {
+      const { organisation: slug } = entry;
+      if (entry.act === 'organisation.create' && slug !== null)
+        lost[kept.has(String(entry.audit_id)) ? 'delete' : 'add'](slug);
+      return { ...entry, organisation_is_lost: slug !== null && lost.has(slug) };
+    });
+  }
+}
+
 /** Skips entries that the log has. `entries` are sorted, oldest first. */
 export async function importEntries(client: Client, entries: Saved<AuditEntry>): Promise<number> {
-  // An organisation that was created after the restored time is lost. Another one may have had its slug before.
-  const lost = new Set<string | null>();
   let imported = 0;
-  for await (const batch of inBatches(entries, limits.auditEntriesPerRead)) {
-    const kept = await entriesInLog(
-      client,
-      batch.filter(({ act }) => act === 'organisation.create'),
-    );
-    const marked = batch.map((entry) => {
-      if (entry.act === 'organisation.create')
-        lost[kept.has(String(entry.audit_id)) ? 'delete' : 'add'](entry.organisation);
-      return { ...entry, organisation_is_lost: lost.has(entry.organisation) };
-    });
+  for await (const marked of withLost(client, entries)) {
     const { rows } = await client.query<{ added: number }>('select import_audit_entries($1) as added', [
       JSON.stringify(marked),
     ]);
@@ -145,7 +165,14 @@ export async function importEntries(client: Client, entries: Saved<AuditEntry>):
   return imported;
 }
 
-/** `writtenAt` is a time of the database. */
-export async function noteBackup(pool: Pool, writtenAt: Date): Promise<void> {
-  await pool.query('update log_backups set written_at = $1', [writtenAt]);
+/** `writtenAt` is a time of the database. Two backups may run at the same time. */
+export async function noteBackup(client: Pick<Client, 'query'>, writtenAt: Date): Promise<void> {
+  await client.query('update log_backups set written_at = greatest(written_at, $1)', [writtenAt]);
+}
+
+export async function lastBackup(pool: Pool): Promise<Date | undefined> {
+  const { rows } = await pool.query<{ at: string | null }>(
+    `select ${isoTime('written_at')} as at from log_backups`,
+  );
+  return rows[0]?.at ? new Date(rows[0].at) : undefined;
 }

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { databaseTime, inTransaction } from '../postgres/transactions.ts';
+import { inTransaction } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { addSuppressions } from '../suppression/add-suppressions.ts';
 import { liftAgain } from '../suppression/lift-suppressions.ts';
@@ -29,14 +29,14 @@ export interface LedgerEnd {
   readonly written_at: string;
 }
 
-export async function* ledgerLines(pool: Pool): AsyncGenerator<string> {
-  const written_at = (await databaseTime(pool)).toISOString();
+/** `writtenAt` is a time of the database from before the first read. */
+export async function* ledgerLines(pool: Pool, writtenAt: Date): AsyncGenerator<string> {
   let count = 0;
   for await (const entries of readLedger(pool)) {
     count += entries.length;
     yield entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
   }
-  const end: LedgerEnd = { entries: count, written_at };
+  const end: LedgerEnd = { entries: count, written_at: writtenAt.toISOString() };
   yield `${JSON.stringify(end)}\n`;
 }
 

@@ -264,3 +264,85 @@ it('the backup of the log is never replaced by one of a database that lacks its 
   await second.server.run('backup-log', '--to', folder);
   expect(statSync(join(folder, 'audit.ndjson')).size).toBeLessThan(1_000_000);
 });
+
+it('a ledger or a log from before the restored time is refused', async () => {
+  const databaseUrl = await createTestDatabase();
+  const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  await server.stop();
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const fileOf = (time: string, name: string) => join(folder, time, `${name}.ndjson`);
+  const backUp = (time: string) => server.run('backup-log', '--to', join(folder, time));
+  await server.run('organisations', 'create', 'acme');
+  await backUp('old');
+  await server.run('organisations', 'create', 'globex');
+  await backUp('new');
+  const copyUrl = await copyOf(databaseUrl);
+
+  const restored = await startBuiltServer({ DATABASE_URL: copyUrl });
+  await restored.stop();
+  const attempt = (log: string, ...flags: string[]) =>
+    restored.run('after-restore', '--audit', fileOf(log, 'audit'), ...flags);
+  const [old, newest] = ['old', 'new'].map((time) => ['--erasures', fileOf(time, 'erasures')]) as [
+    string[],
+    string[],
+  ];
+  await expect(attempt('new', ...old)).rejects.toThrow(
+    /erasures.ndjson is from .*, but this database was restored to .* or later, .* add --without-erasures/,
+  );
+  await expect(attempt('new', ...newest, '--without-erasures')).rejects.toThrow('is not older than');
+  // The operator accepts that later erasures are lost, and applies the others.
+  expect(await attempt('new', ...old, '--without-erasures')).toContain('are not repeated');
+  expect(await attempt('new', ...newest)).toContain('Keys work again');
+  // The entry that the old log lacks is from clearly before the last backup.
+  await queryDatabase(copyUrl, `update log_backups set written_at = now() + interval '2 minutes'`);
+  await expect(attempt('old', '--without-erasures')).rejects.toThrow(
+    /audit.ndjson is older than the restored time, .* or --revoke-all-keys/,
+  );
+});
+
+it('the backup of the ledger is never replaced by one that lacks its erasures', async () => {
+  const databaseUrl = await createTestDatabase();
+  const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  onTestFinished(() => server.stop());
+  const key = await server.createKey('acme', ...everyPermission);
+  const folder = mkdtempSync(join(tmpdir(), 'intake-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [audit, erasures] = ['audit.ndjson', 'erasures.ndjson'].map((file) => join(folder, file));
+  await server.run('backup-log', '--to', folder);
+  await server.stop();
+  const copyUrl = await copyOf(databaseUrl);
+
+  // Erasures are not in the audit log, so its newest entry is in both databases.
+  const second = await startBuiltServer({ DATABASE_URL: databaseUrl });
+  onTestFinished(() => second.stop());
+  await erasePeople(apiOf(second.url, key), { customer_ids: [randomUUID()] });
+  await second.run('backup-log', '--to', folder);
+  const ledger = () => readFileSync(erasures!, 'utf8');
+  const before = ledger();
+  expect(linesOf(before)).toHaveLength(2);
+  await second.stop();
+  const restored = await startBuiltServer({ DATABASE_URL: copyUrl });
+  await restored.stop();
+  const backUp = () => restored.run('backup-log', '--to', folder);
+  for (let attempt = 0; attempt < 2; attempt++)
+    await expect(backUp()).rejects.toThrow('erasures.ndjson has erasures that this database lacks');
+  expect(ledger()).toBe(before);
+
+  const said = await restored.run('after-restore', '--audit', audit!, '--erasures', erasures!);
+  expect(said).toContain('1 erasures are repeated');
+  const swept = await start(copyUrl);
+  const open = () => queryDatabase(copyUrl, `select from erasures where state in ('requested', 'sweeping')`);
+  await expect.poll(open, { interval: 200 }).toEqual([]);
+  await swept.server.run('backup-log', '--to', folder);
+  expect(linesOf(ledger()).slice(0, -1)).toEqual(linesOf(before).slice(0, -1));
+  // The time of the backup is both in the ledger and in the database.
+  const known = await queryDatabase<{ written_at: Date }>(copyUrl, 'select written_at from log_backups');
+  expect(known[0]?.written_at.toISOString()).toBe(linesOf(ledger()).at(-1).written_at);
+  for (const damaged of ['{"entries":0}\n', '{"entr']) {
+    writeFileSync(erasures!, damaged);
+    await expect(swept.server.run('backup-log', '--to', folder)).rejects.toThrow(
+      'erasures.ndjson has erasures',
+    );
+  }
+});

@@ -162,6 +162,8 @@ it.skipIf(!isInstalled)(
     const { cursor } = await readFeed(apiOf(before.url, kept.key));
     await before.stop();
 
+    const tooOld = join(folder, 'too-old.ndjson');
+    writeFileSync(tooOld, await intake(url, 'erasures'));
     for (const name of ['stolen', 'kept']) await intake(url, 'tokens', 'issue', name);
     const sessionTables = ['console_sessions', 'console_links', 'operator_sessions'];
     for (const table of sessionTables)
@@ -252,6 +254,11 @@ it.skipIf(!isInstalled)(
       const { exitCode, stderr } = await attempt('--audit', log, '--erasures', cut);
       expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/cut off|incomplete/)]);
     }
+    const early = await attempt('--audit', log, '--erasures', tooOld);
+    expect(early).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('but this database was restored'),
+    });
     // The timer must not replace the files that the restore needs.
     const overwriting = await runCommand(['backup-log', '--to', folder], env);
     expect(overwriting).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('after-restore') });

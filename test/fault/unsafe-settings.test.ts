@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../scripts/local-postgres.ts';
+import { adminDatabaseUrl } from '../support/admin-server.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase, servingLogin, servingUrl } from '../support/database.ts';
@@ -17,17 +18,24 @@ import { runCommand } from '../support/run-command.ts';
 
 /** A service does not acknowledge data that PostgreSQL may lose, or promise to store what it cannot store. */
 
+interface Refused {
+  readonly args?: string[];
+  readonly ADMIN_DATABASE_URL?: string;
+  readonly ADMIN_PORT?: string;
+}
+
 const isReady = async ({ url }: BuiltServer) => {
   const { status, body } = await apiOf(url).get('/health/ready');
   return `${status} ${body.message ?? ''}`;
 };
 
-/** Starts `serve`, which must fail, and returns what it prints. */
-async function refusal(url: string): Promise<string> {
-  const { exitCode, stderr } = await runCommand(['serve'], {
+/** Runs `serve` or another command, which must fail, and returns what it prints. */
+async function refusal(url: string, { args = ['serve'], ...env }: Refused = {}): Promise<string> {
+  const { exitCode, stderr } = await runCommand(args, {
     DATABASE_URL: url,
     PORT: '0',
     LOG_LEVEL: 'silent',
+    ...env,
   });
   expect([exitCode, stderr.trim().split('\n').length]).toEqual([1, 1]);
   return stderr;
@@ -93,6 +101,29 @@ it.skipIf(inject('poolerPort') !== null)(
         /^intake-server: .*lose data .*synchronous_commit=off; turn it on for the role/,
       );
     }
+  },
+);
+
+it.skipIf(inject('poolerPort') !== null)(
+  "synchronous_commit=off is refused for the operator's login, by commands and the admin API",
+  async () => {
+    const databaseUrl = await createTestDatabase();
+    const ADMIN_DATABASE_URL = await adminDatabaseUrl(databaseUrl);
+    const name = new URL(databaseUrl).pathname.slice(1);
+    const login = new URL(ADMIN_DATABASE_URL).username;
+    await queryDatabase(databaseUrl, `alter role ${login} in database ${name} set synchronous_commit = off`);
+    const unsafe = (setting: string) =>
+      new RegExp(
+        `PostgreSQL, with the login in ${setting}, may lose .* of synchronous_commit=off; turn it on`,
+      );
+    expect(await refusal(servingUrl(databaseUrl), { ADMIN_DATABASE_URL, ADMIN_PORT: '0' })).toMatch(
+      unsafe('ADMIN_DATABASE_URL'),
+    );
+    const issuing = { args: ['tokens', 'issue', 'late'] };
+    expect(await refusal(ADMIN_DATABASE_URL, issuing)).toMatch(unsafe('DATABASE_URL'));
+    // The ledger of an old database can still be saved.
+    const read = await runCommand(['erasures'], { DATABASE_URL: ADMIN_DATABASE_URL });
+    expect(read).toMatchObject({ exitCode: 0, stderr: '' });
   },
 );
 

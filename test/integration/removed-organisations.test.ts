@@ -8,6 +8,7 @@ import { ConsoleSessions } from '../../src/keys/console-sessions.ts';
 import { confirmRestore, repeatActs } from '../../src/operator/after-restore.ts';
 import { listAuditEntries } from '../../src/operator/audit-log.ts';
 import {
+  changeOrganisation,
   createOrganisation,
   deleteOrganisation,
   issueConsoleLink,
@@ -310,6 +311,50 @@ it('deletions and restorations in the log are repeated after a restore of the da
   const deletedAt = (await findOrganisation(test.pool, deleted.slug))?.deleted_at as string;
   expect(Date.now() - Date.parse(deletedAt)).toBeLessThan(60_000);
   expect(await findOrganisation(test.pool, restored.slug)).toMatchObject({ deleted_at: null });
+});
+
+it('settings of an organisation that is lost do not reach the one that had its slug before', async () => {
+  const [reused, control] = [await newOrganisation(), await newOrganisation()];
+  const began = new Date();
+  const settings = { suspended: true, lake: true, interactions_kept_days: 1, bytes_in_flight_max: 2_000_000 };
+  for (const { slug } of [reused, control]) await changeOrganisation(test.pool, by, slug, settings);
+  const isNew = ({ at }: { at: string }) => new Date(at) >= began;
+  const written = (await listAuditEntries(test.pool, {}, 1_000)).filter(isNew).toReversed();
+  for (const { slug } of [reused, control])
+    await changeOrganisation(test.pool, by, slug, {
+      suspended: false,
+      lake: false,
+      interactions_kept_days: null,
+      bytes_in_flight_max: null,
+    });
+  // The same entries with other ids, as if they had been made after the restored time.
+  const idOf = (audit_id: string) => String(Number(audit_id) + 10_000_000);
+  const [first] = written;
+  const audit_id = String(Number(idOf(first!.audit_id)) - 1);
+  const creation = {
+    ...first!,
+    audit_id,
+    act: 'organisation.create',
+    organisation: reused.slug,
+    details: {},
+  };
+  const log = [creation, ...written.map((entry) => ({ ...entry, audit_id: idOf(entry.audit_id) }))];
+  const stateOf = async ({ slug }: { slug: string }) => {
+    const { rows } = await owner.query(
+      'select suspended_at is not null as suspended, lake, interactions_kept_days as days from organisations where slug = $1',
+      [slug],
+    );
+    return rows[0];
+  };
+  // The second run follows one that has imported the creation.
+  for (const run of [1, 2]) {
+    const { lostLimits, ...done } = await repeatActs(test.pool, by, log);
+    if (run === 1) expect([...lostLimits.keys()]).toEqual([control.slug]);
+    expect(done).toMatchObject({ suspendedOrganisations: 1, lakes: 1 });
+    expect(await stateOf(control)).toEqual({ suspended: true, lake: true, days: 1 });
+    expect(await stateOf(reused)).toEqual({ suspended: false, lake: false, days: null });
+    await confirmRestore(test.pool, by, { entries: log, withoutErasures: true });
+  }
 });
 
 it('an organisation deleted before a restored moment can be restored for the whole period again', async () => {

@@ -188,8 +188,8 @@ database. after-restore reads it to erase these people again. backup-log writes 
   'backup-log': `intake-server backup-log --to <folder>
 
 Writes the audit log to audit.ndjson and the ledger of erased people to erasures.ndjson, for after-restore. Run it from a timer, and
-keep the folder outside the database server. It replaces each file only by a complete one, and never one with entries that the
-database lacks, as a restored database does.
+keep the folder outside the database server. It replaces each file only by a complete one, and never one with entries or erasures
+that the database lacks, as a restored database does. Let nothing else write to the folder.
 
   intake-server backup-log --to /backup/intake-log`,
   'after-restore': `intake-server after-restore --audit <file> --erasures <file> [--removed <slug>]...
@@ -200,7 +200,8 @@ people who were erased since then are back.
 --audit repeats the actions on keys, tokens and organisations from the audit log of the old database, and adds the entries that the
 restored log lacks. Without that log, --revoke-all-keys revokes all keys and tokens, so that you can issue new ones.
 --erasures repeats the erasures since the restored time from the ledger of erased people. Keys then work as soon as serve has hidden
-those people. Without a ledger, --without-erasures lets these people stay. A ledger that lacks erasures of this database is refused.
+those people. Without a ledger, --without-erasures lets these people stay. A ledger that lacks erasures of this database, or is from
+before the restored time, is refused without --without-erasures.
 An organisation that the old database had removed is an exception: the audit log names it, or --removed does.
 If there are lakes, it prints the command with which this database takes over their place.
 

@@ -24,9 +24,19 @@ export async function checkDatabase(
 }
 
 export async function checkAdminDatabase(pool: Pool, target: Target): Promise<void> {
-  await refuseOtherRole(target, () => mayAdminister(pool)).catch((error: unknown) => {
+  try {
+    await refuseOtherRole(target, () => mayAdminister(pool));
+    await refuseUnsafeLogin(pool, target);
+  } catch (error) {
     if (!mayComeBack(error)) throw error;
-  });
+  }
+}
+
+/** Otherwise a crash could undo an operator's action that was confirmed, such as a revocation. */
+export async function refuseUnsafeLogin(pool: Pool, { setting }: Target): Promise<void> {
+  const { refused } = await readServerState(pool);
+  if (refused.length > 0)
+    throw commandError(explainUnsafe(refused, `PostgreSQL, with the login in ${setting},`));
 }
 
 /** Only the operator can fix a refused login, a wrong database name or a pooler's configuration. */

@@ -1,9 +1,10 @@
 import { readDatabaseConfig } from '../../config.ts';
 import { ServerState } from '../../postgres/health/server-state.ts';
 import { createPool, type Pool } from '../../postgres/pool.ts';
+import { refuseUnsafeLogin } from './check-database.ts';
 import { explaining } from './explain-database.ts';
 
-/** `usesClock` is false for a command that takes no time from this machine. */
+/** `usesClock` is false for a command that takes no time from this machine and changes nothing that others rely on. */
 export async function withPool<T>(
   work: (pool: Pool) => Promise<T>,
   { usesClock = true }: { usesClock?: boolean } = {},
@@ -13,7 +14,10 @@ export async function withPool<T>(
   try {
     const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_admin' } as const;
     return await explaining(target, async () => {
-      if (usesClock) await refuseWrongClock(pool);
+      if (usesClock) {
+        await refuseWrongClock(pool);
+        await refuseUnsafeLogin(pool, target);
+      }
       return work(pool);
     });
   } finally {

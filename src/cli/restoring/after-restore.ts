@@ -3,20 +3,17 @@
 import { parseArgs } from 'node:util';
 import {
   confirmRestore,
+  isOlderLog,
   listLimited,
   listRetentions,
   reachesBack,
   repeatActs,
+  restoredTime,
   revokeAllKeys,
 } from '../../operator/after-restore.ts';
 import type { AuditEntry } from '../../operator/audit-log.ts';
 import type { Saved } from '../../operator/batches.ts';
-import {
-  compareLedger,
-  type Lacking,
-  type LedgerEntry,
-  repeatErasures,
-} from '../../operator/erasure-ledger.ts';
+import { compareLedger, type Lacking, repeatErasures } from '../../operator/erasure-ledger.ts';
 import { findOrganisation } from '../../operator/organisations.ts';
 import { type OrganisationLimit, organisationLimits } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
@@ -25,21 +22,20 @@ import { commandError } from '../arguments/help.ts';
 import { operator } from '../arguments/operator.ts';
 import { withPool } from '../database/with-pool.ts';
 import { flagOf, keptText } from '../organisations.ts';
-import { auditLogIn, ledgerIn, openSaved } from './saved-files.ts';
+import { auditLogIn, ledgerIn, openSaved, type SavedLedger } from './saved-files.ts';
 
 export async function run(args: string[]): Promise<void> {
   const { audit: file, erasures, removed, 'revoke-all-keys': all, ...flags } = readFlags(args);
   const withoutErasures = flags['without-erasures'];
   await using files = new AsyncDisposableStack();
   const entries = file === undefined ? [] : await auditLogIn(files.use(await openSaved(file)), file);
-  const ledger = erasures === undefined ? [] : await ledgerIn(files.use(await openSaved(erasures)), erasures);
+  const ledger =
+    erasures === undefined ? undefined : await ledgerIn(files.use(await openSaved(erasures)), erasures);
   await withPool(async (pool) => {
     const by = operator();
-    if (!all && !(await reachesBack(pool, entries)))
-      throw commandError(
-        `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
-      );
-    if (erasures !== undefined) await checkLedger(pool, { file: erasures, ledger, entries, removed });
+    if (file !== undefined) await checkLog(pool, file, entries);
+    if (erasures !== undefined && ledger)
+      await checkLedger(pool, { file: erasures, ledger, entries, removed, withoutErasures });
     if (all) {
       const { keys, tokens } = await revokeAllKeys(pool, by);
       console.log(
@@ -63,11 +59,15 @@ export async function run(args: string[]): Promise<void> {
       if (lakes > 0)
         console.log(`The lakes of ${lakes} organisations were switched as recorded in the audit log.`);
     }
-    const repeated = await repeatErasures(pool, ledger);
+    const repeated = await repeatErasures(pool, ledger ?? []);
     if (repeated > 0) console.log(`${repeated} erasures are repeated.`);
     if (withoutErasures)
       console.log('Erasures since the restored time are not repeated: these people are stored again.');
-    const { imported, looksForPeople, place } = await confirmRestore(pool, by, { entries, withoutErasures });
+    const { imported, looksForPeople, place } = await confirmRestore(pool, by, {
+      entries,
+      withoutErasures,
+      ledgerWrittenAt: ledger?.writtenAt,
+    });
     if (imported > 0) console.log(`${imported} entries were added to the audit log.`);
     console.log(
       looksForPeople
@@ -98,7 +98,7 @@ function readFlags(args: string[]) {
     throw commandError(
       'use either --audit <file>, with the audit log of the old database, or --revoke-all-keys; run intake-server after-restore --help for examples',
     );
-  if ((erasures === undefined) !== values['without-erasures'])
+  if (erasures === undefined && !values['without-erasures'])
     throw commandError(
       'use either --erasures <file>, with the ledger of erased people of the old database, or --without-erasures, which lets people who were erased since the restored time stay; run intake-server after-restore --help for examples',
     );
@@ -139,14 +139,32 @@ function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>):
 
 interface Ledger {
   readonly file: string;
-  readonly ledger: Saved<LedgerEntry>;
+  readonly ledger: SavedLedger;
   /** Of the old database's audit log. */
   readonly entries: Saved<AuditEntry>;
   readonly removed: readonly string[];
+  readonly withoutErasures: boolean;
 }
 
-/** A ledger that lacks erasures of this database is older than the restored time, or another database's. */
-async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledger): Promise<void> {
+async function checkLog(pool: Pool, file: string, entries: Saved<AuditEntry>): Promise<void> {
+  if (!(await reachesBack(pool, entries)))
+    throw commandError(
+      `${file} does not reach back to the restored time; write it with an earlier --since on the old database, or use --revoke-all-keys`,
+    );
+  if (await isOlderLog(pool, entries))
+    throw commandError(
+      `${file} is older than the restored time, because it lacks acts from before the last backup that this database knows; use a newer one of the old database, or --revoke-all-keys instead`,
+    );
+}
+
+/**
+ * A ledger that lacks erasures of this database is older than the restored time, or another database's. One from before that
+ * time shows nobody who was erased after it.
+ */
+async function checkLedger(
+  pool: Pool,
+  { file, ledger, entries, removed, withoutErasures }: Ledger,
+): Promise<void> {
   for (const slug of removed)
     if (!(await findOrganisation(pool, slug)))
       throw commandError(`--removed names ${slug}, which is not an organisation of this database`);
@@ -160,6 +178,20 @@ async function checkLedger(pool: Pool, { file, ledger, entries, removed }: Ledge
   if (gone.length > 0)
     console.log(
       `The ledger lacks erasures of removed organisations: ${slugsOf(gone)}. Restore one of them only with a ledger from before its removal.`,
+    );
+  const { writtenAt } = ledger;
+  const restoredAt = await restoredTime(pool);
+  const isFromBefore = writtenAt !== undefined && restoredAt !== undefined && writtenAt < restoredAt;
+  if (withoutErasures) {
+    if (isFromBefore || lacking.length > 0) return;
+    throw commandError(
+      `${file} is not older than the restored time; leave out --without-erasures, which lets people who were erased since then stay`,
+    );
+  }
+  if (isFromBefore)
+    throw commandError(
+      `${file} is from ${writtenAt.toISOString()}, but this database was restored to ${restoredAt.toISOString()} or later, so it does not show ` +
+        'who was erased since; use a newer one of the old database, or add --without-erasures, which lets these people stay',
     );
   if (lacking.length === 0) return;
   const isOlder = lacking.some(({ isPartial }) => isPartial);

@@ -70,8 +70,13 @@ function isAuditEntry(entry: unknown): entry is AuditEntry {
 
 const anotherLedger = 'write it again with intake-server erasures on the old database, or use another copy';
 
+export interface SavedLedger extends AsyncIterable<LedgerEntry> {
+  /** Unknown for ledgers of earlier versions. */
+  readonly writtenAt: Date | undefined;
+}
+
 /** The entries of a ledger, organisation by organisation. The whole file is checked before anything is applied. */
-export async function ledgerIn(file: FileHandle, name: string): Promise<Saved<LedgerEntry>> {
+export async function ledgerIn(file: FileHandle, name: string): Promise<SavedLedger> {
   const { end, count, areEntries, areGrouped } = await readWhole(file).catch((error: unknown) => {
     if (!(error instanceof SyntaxError)) throw error;
     throw commandError(
@@ -87,12 +92,15 @@ export async function ledgerIn(file: FileHandle, name: string): Promise<Saved<Le
     throw commandError(
       `${name} is incomplete, because it has ${count} of ${end.entries} entries; ${anotherLedger}`,
     );
-  if (!areEntries) throw commandError(`${name} is not a ledger; ${anotherLedger}`);
+  const { written_at } = end;
+  if (!areEntries || Number.isNaN(Date.parse(written_at ?? '1970-01-01')))
+    throw commandError(`${name} is not a ledger; ${anotherLedger}`);
   if (!areGrouped)
     throw commandError(
       `${name} is not one ledger, because it has entries of an organisation in several places; ${anotherLedger}`,
     );
-  return { [Symbol.asyncIterator]: () => entriesFromEnd(file) };
+  const writtenAt = written_at === undefined ? undefined : new Date(written_at);
+  return { writtenAt, [Symbol.asyncIterator]: () => entriesFromEnd(file) };
 }
 
 async function* entriesFromEnd(file: FileHandle): AsyncGenerator<LedgerEntry> {
