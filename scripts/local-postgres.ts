@@ -1,6 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes, randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import {
   chownSync,
   cpSync,
@@ -13,12 +12,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { commandError } from '../src/cli/arguments/help.ts';
+import { freePortAmong } from './free-port.ts';
 
 const startTimeoutMs = 120_000;
 const stopTimeoutMs = 120_000;
@@ -76,7 +75,7 @@ export async function startLocalPostgres(
   const password = initialise(home, data, programs, account);
   await stopLeftover(data);
 
-  const port = await freePort();
+  const port = await freePortAmong(() => randomInt(10_000, 15_000));
   const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const log = openSync(join(home, 'postgres.log'), 'a');
@@ -183,25 +182,6 @@ async function stopLeftover(data: string): Promise<void> {
 export function commandOf(pid: number): string {
   if (!(pid > 0)) return '';
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '';
-}
-
-/**
- * Returns a random loopback port that no process listens on. The port is below the ephemeral port range. Otherwise, the
- * system could give it to another process before PostgreSQL listens on it.
- */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 15_000);
-    const probe = createServer().listen(port, '127.0.0.1');
-    const isFree = await once(probe, 'listening').then(
-      () => true,
-      () => false,
-    );
-    if (!isFree) continue;
-    probe.close();
-    await once(probe, 'close');
-    return port;
-  }
 }
 
 async function untilReady(url: string, gone: () => boolean, home: string): Promise<void> {

@@ -10,7 +10,7 @@ import { type BuiltServer, startBuiltServer } from '../../test/support/built-ser
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
-import { startHttpProxy } from './support/http-proxy.ts';
+import { startHoldingProxy } from './support/http-proxy.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /**
@@ -75,13 +75,7 @@ it(`${count} interactions from a dirty file are stored once each, although the u
   const cwd = mkdtempSync(join(tmpdir(), 'intake-history-'));
   const path = join(cwd, 'interactions.csv');
   writeRows(path);
-  // The proxy holds each run's requests before the run is killed, so that the run cannot finish first on a slow machine.
-  let isHeld = false;
-  const proxy = await startHttpProxy(server.url, async () => {
-    if (!isHeld) return 'pass';
-    while (isHeld) await sleep(5);
-    return 'cut before';
-  });
+  const proxy = await startHoldingProxy(server.url);
   const place = { cwd, env: { INTAKE_URL: proxy.url, INTAKE_KEY: key } };
   const mapping = ['--map', 'What=interaction_type', '--map', 'When=event_timestamp'];
   const options = [...mapping, '--id-from', 'item_id', '--date-format', 'dd.MM.yyyy'];
@@ -92,10 +86,10 @@ it(`${count} interactions from a dirty file are stored once each, although the u
     const running = startIntake(place, 'upload', 'interactions.csv', ...options, ...resumed);
     while (running.exitCode === null && journalLines(`${path}.journal`) < before + linesPerRun)
       await sleep(5);
-    isHeld = true;
+    proxy.hold();
     expect(running.kill('SIGKILL')).toBe(true);
     expect(await running.ended).toMatchObject({ exitCode: null, stdout: '' });
-    isHeld = false;
+    proxy.release();
   }
   const last = await runIntake(place, 'upload', 'interactions.csv', ...options, '--resume', '--json');
   const seconds = (performance.now() - began) / 1_000;

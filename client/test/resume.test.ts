@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
-import { startHttpProxy } from './support/http-proxy.ts';
+import { startHoldingProxy } from './support/http-proxy.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /** The number of kills. A higher number takes minutes: KILLS=30 npx vitest run client/test/resume.test.ts */
@@ -47,24 +47,18 @@ it(`an upload that is killed ${kills} times ends complete, and counts and keeps 
     join(cwd, 'transactions.csv'),
     `transaction_id,shop_id,region,savings,amount\n${rows.join('')}`,
   );
-  // The proxy holds each run's requests before the run is killed, so that the run cannot finish first on a slow machine.
-  let isHeld = false;
-  const proxy = await startHttpProxy(server.url, async () => {
-    if (!isHeld) return 'pass';
-    while (isHeld) await sleep(5);
-    return 'cut before';
-  });
+  const proxy = await startHoldingProxy(server.url);
   const place = { cwd, env: { INTAKE_URL: proxy.url, INTAKE_KEY: key } };
   const journal = join(cwd, 'transactions.csv.journal');
   for (let killed = 0; killed < kills; killed++) {
     const before = linesOf(journal).length;
     const running = startIntake(place, 'upload', 'transactions.csv', ...(killed === 0 ? [] : ['--resume']));
     while (running.exitCode === null && linesOf(journal).length < before + 2) await sleep(5);
-    isHeld = true;
+    proxy.hold();
     await sleep(Math.random() * 40);
     expect(running.kill('SIGKILL')).toBe(true);
     expect(await running.ended).toMatchObject({ exitCode: null, stdout: '' });
-    isHeld = false;
+    proxy.release();
   }
   const { exitCode, stdout } = await runIntake(place, 'upload', 'transactions.csv', '--resume', '--json');
   expect(exitCode).toBe(1);

@@ -8,9 +8,9 @@ import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
 import { exchange } from '../support/exchange.ts';
+import { fillVisits } from '../support/fill-visits.ts';
 import { takenMax, watchOthers } from '../support/in-time.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
-import { queryDatabase } from '../support/query-database.ts';
 import { slowness } from '../support/slowness.ts';
 
 /**
@@ -78,16 +78,7 @@ async function eraseOne(): Promise<number> {
 async function newStudent(): Promise<string> {
   const student = randomUUID();
   await large.upload('customers', [{ customer_id: student, user_id: randomUUID(), region: 'GB' }]);
-  await queryDatabase(
-    server.databaseUrl,
-    `insert into interactions (organisation_id, interaction_id, interaction_type, user_id, student_id, item_type, item_id,
-       event_timestamp, event_time)
-     select organisation_id, (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '7'
-         || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
-       'SHARE', 'user-' || n, $1, 'SHOP', $2, '1700000000', now()
-     from organisations cross join generate_series(1, ${users}) n where slug = 'large'`,
-    [student, shop.shop_id],
-  );
+  await fillVisits(server.databaseUrl, { slug: 'large', student, shopId: shop.shop_id, users });
   return student;
 }
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectSwept, requestErasure } from '../support/erase-people.ts';
+import { fillVisits } from '../support/fill-visits.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -53,25 +54,11 @@ it(`erasing a student with ${users} user ids blocks the process for less than a 
   await expectInTime(async () => {
     const slug = `visits-${++attempts}`;
     const { api, student } = await newOrganisation(slug);
-    await fillVisits(slug, student);
+    await fillVisits(server.databaseUrl, { slug, student, shopId: shop.shop_id, users });
     const erasing = requestErasure(api, { customer_ids: [student] }).then((id) => expectSwept(api, id));
     return [{ what: 'the slowest answer', ms: await longestAnswerMs(erasing), promisedMs: blockedMsMax }];
   });
 });
-
-/** Stores an interaction of the student with each of many user ids. */
-async function fillVisits(slug: string, student: string): Promise<void> {
-  await queryDatabase(
-    server.databaseUrl,
-    `insert into interactions (organisation_id, interaction_id, interaction_type, user_id, student_id, item_type, item_id,
-       event_timestamp, event_time)
-     select organisation_id, (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '7'
-         || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
-       'SHARE', 'user-' || n, $1, 'SHOP', $2, '1700000000', now()
-     from organisations cross join generate_series(1, ${users}) n where slug = $3`,
-    [student, shop.shop_id, slug],
-  );
-}
 
 it(`a student with ${reportRows} rows in the report is swept`, async () => {
   const { api, student } = await newOrganisation('report');

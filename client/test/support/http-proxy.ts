@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 
 /** What the proxy does with a request. */
@@ -71,6 +72,26 @@ export async function startHttpProxy(
     await once(server, 'close');
   };
   return proxy;
+}
+
+/**
+ * Starts a proxy that can hold the requests of a run before the run is killed, so that the run cannot finish first on a slow
+ * machine. The service never receives them.
+ */
+export async function startHoldingProxy(targetUrl: string) {
+  let isHeld = false;
+  const { url, close } = await startHttpProxy(targetUrl, async () => {
+    if (!isHeld) return 'pass';
+    while (isHeld) await sleep(5);
+    return 'cut before';
+  });
+  const hold = () => {
+    isHeld = true;
+  };
+  const release = () => {
+    isHeld = false;
+  };
+  return { url, close, hold, release };
 }
 
 async function pass(

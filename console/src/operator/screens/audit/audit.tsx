@@ -11,7 +11,7 @@ export function AuditScreen() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
   const change = (name: keyof AuditFilter) => (value: string | undefined) =>
-    navigate({ search: { ...filter, [name]: value }, replace: true });
+    navigate({ search: (before) => ({ ...before, [name]: value }), replace: true });
   return (
     <Page title="Audit log" lead="Who did what to organisations, keys and tokens, newest first.">
       <Filters folded>

@@ -57,7 +57,7 @@ function KeyFilters() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const change = (name: keyof typeof search, value: string | undefined) =>
-    navigate({ search: { ...search, [name]: value }, replace: true });
+    navigate({ search: (before) => ({ ...before, [name]: value }), replace: true });
   return (
     <Filters>
       <TextFilter

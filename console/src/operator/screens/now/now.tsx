@@ -67,11 +67,10 @@ function ServiceProblems() {
 }
 
 function NowFilters() {
-  const search = route.useSearch();
   const { by, minutes } = useView();
   const navigate = route.useNavigate();
   const change = (changed: Partial<Record<'by' | 'minutes', string | undefined>>) =>
-    navigate({ search: { ...search, ...changed }, replace: true });
+    navigate({ search: (before) => ({ ...before, ...changed }), replace: true });
   const others = measureNames.filter((name) => name !== defaultMeasure);
   return (
     <Filters>
