@@ -12,7 +12,13 @@ import { adminOperations } from '../../src/http/admin/operations.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { issueToken, listTokens, revokeToken } from '../../src/operator/admin-tokens.ts';
-import { importEntries, lastBackup, listAuditEntries, noteBackup, reserveIds } from '../../src/operator/audit-log.ts';
+import {
+  importEntries,
+  lastBackup,
+  listAuditEntries,
+  noteBackup,
+  reserveIds,
+} from '../../src/operator/audit-log.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { tableOf } from '../../src/records/tables.ts';

@@ -65,6 +65,9 @@ it('a ledger is read without its end, several times', async () => {
   const ledger = await ledgerIn(await fileWith(textOf(...entries, { entries: 3 })), 'ledger');
   for (let pass = 0; pass < 2; pass++) expect(await all(ledger)).toEqual(entries.toReversed());
   expect(await all(await ledgerIn(await fileWith(textOf({ entries: 0 })), 'ledger'))).toEqual([]);
+  const written_at = '2026-01-01T00:00:00.000Z';
+  const { writtenAt } = await ledgerIn(await fileWith(textOf({ entries: 0, written_at })), 'ledger');
+  expect(writtenAt?.toISOString()).toBe(written_at);
 });
 
 it.each([
@@ -74,6 +77,7 @@ it.each([
   [`${textOf(entryOf(1, 1))}{"entries`, 'not a complete ledger', 'not JSON'],
   [textOf({ ...entryOf(1, 1), hash: 'x' }, { entries: 1 }), 'is not a ledger', 'write it again'],
   [textOf(null, { entries: 1 }), 'is not a ledger', 'write it again'],
+  [textOf({ entries: 0, written_at: 'x' }), 'is not a ledger', 'write it again'],
   [textOf(entryOf(1, 1), entryOf(2, 2), entryOf(1, 3), { entries: 3 }), 'not one ledger', 'several places'],
 ])('a ledger that is not whole is refused (%#)', async (content, what, how) => {
   const refused = ledgerIn(await fileWith(content), 'ledger');
