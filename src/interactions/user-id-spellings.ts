@@ -10,6 +10,8 @@ import { firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 export const firstToRewrite = `uuid_floor(user_ids_rewritten_from - interval '1 hour')`;
 
 /**
+ * Takes only runs that have finished into account. A run of the version before notes when it started, before it finishes.
+ *
  * Returns the id below which erasures and access requests may begin, because they compare ids exactly. Undefined if
  * none may begin yet.
  */
@@ -20,7 +22,8 @@ export async function rewrittenBefore(
   const { rows } = await db.query<{ before: string }>(
     `select case when user_ids_rewritten_from is null then '${lastUuid}' else uuid_floor(user_ids_rewritten_from) end as before
      from tenants where organisation_id = $1 and user_ids_rewritten
-       and not exists (select from jobs j where j.organisation_id = $1 and j.kind = 'rewriting')`,
+       and not exists (select from jobs j where j.organisation_id = $1 and j.kind = 'rewriting'
+         and j.step = 'rewrite' and j.position ->> 'started' is null)`,
     [organisationId],
   );
   return rows[0]?.before;

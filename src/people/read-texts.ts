@@ -5,7 +5,7 @@ import { peopleOf } from '../registry/personal.ts';
 import { personalFields } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { idsInKey, type KeyTable } from '../suppression/idempotency-keys.ts';
-import { type FailedRecord, idsInFailed, uuidsIn } from '../suppression/ids-in-text.ts';
+import { type FailedRecord, idsInFailed, inOneSpelling, uuidsIn } from '../suppression/ids-in-text.ts';
 import type { Searched } from './people.ts';
 import { personalTables } from './personal-tables.ts';
 
@@ -125,11 +125,13 @@ export async function readCopies(
     select access_request_id, type, id, people, record from access_request_records
     where organisation_id = $1 and (access_request_id, type, id) > ($2, $3, $4)
     order by ${order} limit ${limits.erasureTextsPerStep}`;
-  const { rows: copies } = await db.query<CollectedCopy & Counted>(
+  const { rows } = await db.query<CollectedCopy & Counted>(
     `select * from ${withinBytes({ rows: all, order, bytesMax })} as r order by ${order}`,
     [organisationId, ...(after ?? [firstUuid, '', ''])],
   );
-  const end = endOf(copies, limits.erasureTextsPerStep);
+  const end = endOf(rows, limits.erasureTextsPerStep);
+  // Earlier releases stored and collected user ids as they were sent.
+  const copies = rows.map((row) => ({ ...row, people: row.people.map(inOneSpelling) }));
   return { copies, next: end ? [end.access_request_id, end.type, end.id] : null };
 }
 
@@ -141,9 +143,10 @@ export function withoutMentioned<T extends Pick<CollectedCopy, 'people' | 'recor
 ): T | undefined {
   if (type !== 'interactions') return undefined;
   const fields = personalFields('interactions');
+  const isWanted = (id: string) => wanted.has(id) || wanted.has(inOneSpelling(id));
   const record = JSON.parse(copy.record) as Record<string, string | null>;
-  if (peopleOf(fields, (field) => record[field]).some((id) => wanted.has(id))) return undefined;
-  for (const field of fields.alone) if (wanted.has(record[field] ?? '')) record[field] = null;
-  const people = copy.people.filter((id) => !wanted.has(id));
+  if (peopleOf(fields, (field) => record[field]).some(isWanted)) return undefined;
+  for (const field of fields.alone) if (isWanted(record[field] ?? '')) record[field] = null;
+  const people = copy.people.filter((id) => !isWanted(id));
   return { ...copy, people, record: JSON.stringify(record) };
 }

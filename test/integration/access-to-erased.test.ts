@@ -162,6 +162,38 @@ describe('when the person is erased', () => {
     expect(await tablesWith(test.pool, [userId])).toEqual({});
   });
 
+  it('copies of user ids that the release before collected in another spelling are gone after the sweep', async () => {
+    const acme = await newOrganisation();
+    const [student_id, user_id] = ['Ab3c2d1e', 'Ab3c2d1f'].map((start) => start + randomUUID().slice(8));
+    await acme.upload('customers', { customer_id: student_id, user_id: randomUUID(), region: 'GB' });
+    for (const of of [{ user_id }, { user_id, student_id }])
+      expect((await acme.send('POST', '/user-interactions', { ...visit, ...of })).statusCode).toBe(201);
+    const id = await acme.access({ customer_ids: [student_id], user_ids: [user_id] });
+    await acme.collect();
+    await test.pool.query(
+      `update access_request_records
+       set people = replace(people::text, lower($2), $2)::jsonb, record = replace(record, lower($2), $2)
+       where access_request_id = $1`,
+      [id, user_id],
+    );
+    const interactions = async () =>
+      (await acme.download(id)).flatMap(({ type, record }: { type: string; record: object }) =>
+        type === 'interactions' ? record : [],
+      );
+    expect(await interactions()).toMatchObject([{ user_id }, { user_id }]);
+    expect((await acme.send('POST', '/v1/erasures', { user_ids: [user_id] })).statusCode).toBe(202);
+    const left = [{ student_id: student_id?.toLowerCase(), user_id: null }];
+    expect(await interactions()).toMatchObject(left);
+    await acme.sweep();
+    expect(await interactions()).toMatchObject(left);
+    const { rows } = await test.pool.query(
+      `select from access_request_records
+       where access_request_id = $1 and type = 'interactions' and (people::text || record) ilike '%' || $2 || '%'`,
+      [id, user_id],
+    );
+    expect(rows).toEqual([]);
+  });
+
   it('a request gets the same answer as for somebody who never existed, and stores no id', async () => {
     const acme = await newOrganisation();
     const erased = await newPerson(acme);

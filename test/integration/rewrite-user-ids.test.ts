@@ -1,5 +1,6 @@
 // @module-tag postgres-15
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { collectRecords } from '../../src/access/collect-records.ts';
@@ -251,6 +252,25 @@ it('an erasure finds user ids that were rewritten before it committed', async ()
   await requestErasure({ query: serving.query.bind(serving), connect: meanwhile } as Pool, request, hasher);
   await sweepAll(organisationId);
   expect(await stored()).toEqual([null]);
+});
+
+it('an erasure does not wait until later ones are rewritten too', async () => {
+  const { organisationId, erase } = await organisationWith([], true);
+  const stateOf = async (erasureId: string) =>
+    (await test.pool.query('select state from erasures where erasure_id = $1', [erasureId])).rows[0].state;
+  const isDue = async () => (await rewriting.find(serving)).includes(organisationId);
+  const { erasure_id: first } = await erase(randomUUID());
+  // The time in an id has milliseconds.
+  await sleep(2);
+  await untilPasses(async () => {
+    while (await takeStep(serving, rewriting, organisationId));
+    expect(await isDue()).toBe(false);
+  });
+  const { erasure_id: second } = await erase(randomUUID());
+  expect(await isDue()).toBe(true);
+  await takeStep(serving, rewriting, organisationId);
+  await takeStep(serving, erasePeople(suppressions), organisationId);
+  expect([await stateOf(first), await stateOf(second)]).toEqual(['sweeping', 'requested']);
 });
 
 it('an erasure hides every spelling before user ids are rewritten', async () => {

@@ -56,19 +56,20 @@ export async function rewriteUserIds(
 }
 
 /**
- * Notes that all user ids are rewritten: for good if `isLast` is set, and otherwise until older processes have stored
- * more.
+ * Notes that all user ids are rewritten: for good if `isLast` is set, and otherwise those that were stored before the run
+ * started.
  */
 export async function noteUserIdsRewritten(
   client: Client,
   organisationId: string,
-  isLast = false,
+  { isLast = false, started }: { readonly isLast?: boolean; readonly started?: string } = {},
 ): Promise<void> {
   const text = `
     update tenants set user_ids_rewritten = true,
-      user_ids_rewritten_from = case when not $2::boolean then user_ids_rewritten_from end
+      user_ids_rewritten_from =
+        case when not $2::boolean then coalesce($3::timestamptz, user_ids_rewritten_from) end
     where organisation_id = $1`;
-  await queryRows(client, { text, values: [organisationId, isLast] }, 1);
+  await queryRows(client, { text, values: [organisationId, isLast, started] }, 1);
 }
 
 /** Processes of an earlier release may still store user ids in any spelling for this long. */
@@ -79,20 +80,33 @@ interface RewritingPlace {
   readonly below: string | null;
   readonly from: string;
   readonly isLast: boolean;
+  /** Missing in runs of the version before, which noted it in `tenants` already. */
+  readonly started?: string;
+}
+
+interface Begun {
+  readonly first: string | null;
+  readonly is_last: boolean | null;
+  readonly started: string;
 }
 
 /** Starts a run over all interactions or, if a run has already finished, over those received since it started. */
 async function begin(client: Client, organisationId: string): Promise<RewritingPlace> {
-  const { first, is_last } = await queryRow<{ first: string | null; is_last: boolean | null }>(client, {
+  const { first, is_last, started } = await queryRow<Begun>(client, {
     text: `
-      select case when user_ids_rewritten then ${firstToRewrite} end as first,
+      select case when user_ids_rewritten then ${firstToRewrite} end as first, now()::text as started,
         user_ids_rewritten and user_ids_rewritten_from < now() - ${mixedFor} as is_last
       from tenants where organisation_id = $1`,
     values: [organisationId],
   });
-  const text = 'update tenants set user_ids_rewritten_from = now() where organisation_id = $1';
-  await queryRows(client, { text, values: [organisationId] }, 1);
-  return { below: null, from: first ?? firstUuid, isLast: is_last === true };
+  // After a run that has finished, erasures from before it may begin while this one runs. The update also locks the row,
+  // which waits for erasures whose ids are older than this run.
+  const text = `
+    update tenants set
+      user_ids_rewritten_from = case when user_ids_rewritten then user_ids_rewritten_from else $2::timestamptz end
+    where organisation_id = $1`;
+  await queryRows(client, { text, values: [organisationId, started] }, 1);
+  return { below: null, from: first ?? firstUuid, isLast: is_last === true, started };
 }
 
 /** Older processes may store more, so the newest interactions are rewritten before each sweep and collection, and a day later. */
@@ -132,7 +146,7 @@ export const rewriting: JobKind = jobKind<'begin' | 'fence' | 'rewrite'>({
         // The version before begins with this step.
         if (place === null) return { next: { step: 'begin' } };
         const { changed, next } = await rewriteUserIds(client, organisationId, place.below, place.from);
-        if (next === null) await noteUserIdsRewritten(client, organisationId, place.isLast);
+        if (next === null) await noteUserIdsRewritten(client, organisationId, place);
         return {
           next: next === null ? 'ended' : { step: 'rewrite', position: { ...place, below: next } },
           done: changed.count === 0 ? [] : [rowsDone(organisationId, 'interactions', changed.ids, 0)],
