@@ -69,6 +69,8 @@ describe.skipIf(!existsSync(chromiumPath))('what the operator has to know (needs
     const isOn = async () =>
       (await pages.server.admin.get('/admin/v1/organisations/globex')).body.recommendations_report;
     const page = await pages.signedIn('organisations/globex');
+    // Cards above the button move it while they load, and a click on a button that moves is lost.
+    await page.waitForLoadState('networkidle');
     for (const state of ['on', 'off']) {
       await press(page, `Switch the report ${state}`);
       await press(page, `Switch the report ${state} for globex`);
