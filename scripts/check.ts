@@ -196,7 +196,7 @@ function printFailures(files: ReturnType<typeof testedFiles>): void {
     if (message !== '') console.error(`\n${file}: ${message}`);
     for (const { status, fullName, failureMessages } of assertionResults) {
       if (status === 'failed')
-        console.error(`\n${file}: ${fullName}\n${failureMessages.join('\n').slice(0, 600)}`);
+        console.error(`\n${file}: ${fullName}\n${failureMessages.join('\n').slice(0, 2_000)}`);
     }
   }
 }

@@ -1,8 +1,14 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
+import {
+  databaseTime,
+  inTransaction,
+  queryRow,
+  queryRows,
+  retryConflicts,
+} from '../postgres/transactions.ts';
 import { isVisible } from '../records/tables.ts';
+import { uuidV7At } from '../registry/uuid-v7.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { type AccessRequest, findAccessRequest } from './find-access-requests.ts';
 import { accessLimits } from './limits.ts';
@@ -21,9 +27,10 @@ export function requestAccess(
   suppressions: Suppressions,
 ): Promise<AccessRequest> {
   const { organisationId, keyId, customerIds, userIds } = asked;
-  const id = randomUUIDv7();
   return retryConflicts(() =>
     inTransaction(pool, async (client) => {
+      // Runs of `rewriting` compare it with their own times.
+      const id = uuidV7At(await databaseTime(client));
       const { rows: customers } = await client.query<{ user_id: string }>({
         name: 'users of customers',
         text: `

@@ -1,8 +1,14 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { beginAgainUnless, inTransaction, queryRow, retryConflicts } from '../postgres/transactions.ts';
+import {
+  beginAgainUnless,
+  currentDatabaseTime,
+  inTransaction,
+  queryRow,
+  retryConflicts,
+} from '../postgres/transactions.ts';
+import { uuidV7At } from '../registry/uuid-v7.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
 import { addIds, hashSlowly, nextVersion, waitForVersions } from './add-ids.ts';
 import { type Erasure, type ErasureMode, findErasure } from './find-erasures.ts';
@@ -53,7 +59,7 @@ function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Pr
     return inTransaction(pool, async (client) => {
       const version = await nextVersion(client, organisationId);
       // Not earlier: a run of `rewriting` that begins in the meantime could miss user ids that are stored until now.
-      const erasureId = randomUUIDv7();
+      const erasureId = uuidV7At(await currentDatabaseTime(client));
       const hashed = hashes.map((one) => ({ ...one, erasureId }));
       const customers = await namedCustomers(client, request);
       beginAgainUnless(

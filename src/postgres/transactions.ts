@@ -150,12 +150,19 @@ export async function queryRow<R extends QueryResultRow>(
 }
 
 /** In a transaction, the time at which it began. The process's own clock is not used, because two processes' clocks may differ. */
-export async function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
-  const { now } = await queryRow<{ now: string }>(client, {
-    name: 'time',
-    text: 'select extract(epoch from now())::float8 * 1000 as now',
-  });
-  return new Date(Number(now));
+export function databaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
+  return readTime(client, 'time', 'now()');
+}
+
+/** In a transaction, a time after the end of all earlier statements. */
+export function currentDatabaseTime(client: Pick<Pool, 'query'>): Promise<Date> {
+  return readTime(client, 'current time', 'clock_timestamp()');
+}
+
+async function readTime(client: Pick<Pool, 'query'>, name: string, time: string): Promise<Date> {
+  const text = `select extract(epoch from ${time})::float8 * 1000 as ms`;
+  const { ms } = await queryRow<{ ms: string }>(client, { name, text });
+  return new Date(Number(ms));
 }
 
 /** Rows must never be acknowledged if it is uncertain whether they are stored. */

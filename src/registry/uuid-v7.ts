@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto';
 import { type Instant, unixMsOf } from './times.ts';
 
 export const firstUuid = '00000000-0000-0000-0000-000000000000';
@@ -28,6 +29,11 @@ export function uuidV7Words(
 export function uuidFloor(ms: number): string {
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+/** For ids that are compared with the database's times. The clock of this process may differ. */
+export function uuidV7At(time: Date): string {
+  return uuidFloor(time.getTime()).slice(0, 14) + randomUUIDv7().slice(14);
 }
 
 /** Ids have millisecond precision, so the instant is rounded up. */

@@ -23,7 +23,7 @@ export class Suppressions {
   /** Called because cached customers may have been erased. */
   onNewVersion: () => void = () => {};
   /** The least recently used organisation comes first. */
-  readonly #known = new Map<string, Known>();
+  #known = new Map<string, Known>();
   /** Only used in a cluster. */
   readonly #seen = new Map<string, { readonly version: number; readonly sentMs: number }>();
 
@@ -109,7 +109,8 @@ export class Suppressions {
 
   /** Called when a different database server responds, because it may lack the latest erasures. */
   forget(): void {
-    this.#known.clear();
+    // What is still being read from the other server is added to the old map.
+    this.#known = new Map();
     this.#seen.clear();
   }
 
@@ -134,10 +135,11 @@ export class Suppressions {
   }
 
   async #upTo(client: Client, organisationId: string, version: number): Promise<Known> {
-    const before = this.#known.get(organisationId);
+    const all = this.#known;
+    const before = all.get(organisationId);
     if (before && before.version >= version) {
-      this.#known.delete(organisationId);
-      this.#known.set(organisationId, before);
+      all.delete(organisationId);
+      all.set(organisationId, before);
       return before;
     }
     await this.requireKeys(client, organisationId);
@@ -158,8 +160,8 @@ export class Suppressions {
     });
     const known = { version, filters };
     this.onNewVersion();
-    this.#known.delete(organisationId);
-    this.#known.set(organisationId, known);
+    all.delete(organisationId);
+    all.set(organisationId, known);
     this.#forgetOldest();
     return known;
   }

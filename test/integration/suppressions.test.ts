@@ -106,6 +106,24 @@ it('lifting an erasure lets nobody back who is being erased by another one', asy
   expect(await upload(person)).toBe(0);
 });
 
+it('suppressions that are read while another server begins to respond are not kept', async () => {
+  const { organisationId, erase } = await newOrganisation();
+  await erase(randomUUID());
+  const own = new Suppressions([erasureKey]);
+  const read = () => withClient(serving, (client) => own.checkNow(client, organisationId));
+  await withClient(serving, async (client) => {
+    const query = client.query.bind(client) as (statement: { name?: string }) => Promise<unknown>;
+    const forgetting = (statement: { name?: string }) => {
+      if (statement.name === 'read suppressions') own.forget();
+      return query(statement);
+    };
+    await own.checkNow({ query: forgetting } as unknown as typeof client, organisationId);
+  });
+  expect(own.versionOf(organisationId)).toBe(0);
+  await read();
+  expect(own.versionOf(organisationId)).toBe(1);
+});
+
 it('an erased student is missing once the erasure is lifted, also if interactions were uploaded before the sweep', async () => {
   const { call, upload, erase, lift } = await newOrganisation();
   const person = newCustomer();

@@ -342,7 +342,7 @@ it('whatever happens, nothing of an erased person is left', async () => {
       for (const one of steps) await world.run(one);
       await expectErased(world);
     }),
-    { numRuns: propertyRuns(60) },
+    propertyRuns(60),
   );
 });
 
@@ -383,6 +383,6 @@ it('concurrent uploads leave nothing of an erased person', async () => {
       // The student's interactions were the only ones on this device.
       expect(await tablesWith(admin, [person.visitor])).toEqual({});
     }),
-    { numRuns: propertyRuns(20) },
+    propertyRuns(20),
   );
 });

@@ -292,7 +292,7 @@ it('whatever is sent, settled or killed, a client at once reads what is open', a
     expect(rows).toEqual([]);
   };
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), fc.nat(2), run), {
-    numRuns: propertyRuns(10),
+    ...propertyRuns(10),
   });
 });
 
@@ -326,6 +326,6 @@ it('concurrent clients each read at once what is open of their records', async (
   };
   const ofOne = fc.array(uploads, { minLength: 8, maxLength: 12 });
   await fc.assert(fc.asyncProperty(fc.array(ofOne, { minLength: 3, maxLength: 3 }), run), {
-    numRuns: propertyRuns(3),
+    ...propertyRuns(3),
   });
 });

@@ -142,7 +142,7 @@ it.each(resourceTypes)(
         }
         expect(await sendBack(key, type)).toBe(0);
       }),
-      { numRuns: propertyRuns(25) },
+      propertyRuns(25),
     );
   },
 );
@@ -177,7 +177,7 @@ it('4a: every day of the calendar is read as it was sent', async () => {
     fc.asyncProperty(fc.array(days, many), async (values) => {
       expect(await readBack('customers', 'birthdate', values)).toEqual(values);
     }),
-    { numRuns: propertyRuns(20) },
+    propertyRuns(20),
   );
 });
 
@@ -195,7 +195,7 @@ it('4a: every instant is read to the microsecond', async () => {
       const expected = values.map((value) => value.replace(/\.?0*Z$/, 'Z'));
       expect(await readBack('tags', 'created', values)).toEqual(expected);
     }),
-    { numRuns: propertyRuns(20) },
+    propertyRuns(20),
   );
 });
 
@@ -212,7 +212,7 @@ it.each([
     fc.asyncProperty(fc.array(arbitrary, many), async (values) => {
       expect(await readBack(type, field, values)).toEqual(values);
     }),
-    { numRuns: propertyRuns(20) },
+    propertyRuns(20),
   );
 });
 
@@ -224,6 +224,6 @@ it('4a: every text is read as it was sent', async () => {
     fc.asyncProperty(fc.array(texts, many), async (values) => {
       expect(await readBack('tags', 'name', values)).toEqual(values);
     }),
-    { numRuns: propertyRuns(20) },
+    propertyRuns(20),
   );
 });

@@ -98,7 +98,7 @@ it('a body gets the same result whether its records may take the fast path or no
     fc.property(typeAndRecords, fc.constantFrom(undefined, 1, '\t', ' \r\n'), ([type, records], space) =>
       expectSame(type, Buffer.from(JSON.stringify({ records }, null, space))),
     ),
-    { numRuns: propertyRuns(1_000) },
+    propertyRuns(1_000),
   );
 });
 
@@ -112,7 +112,7 @@ it('records as lines get the same result as in an object', () => {
         said(type, JSON.stringify({ records }), false, true),
       );
     }),
-    { numRuns: propertyRuns(500) },
+    propertyRuns(500),
   );
 });
 
@@ -124,7 +124,7 @@ it('and so does a body that was changed somewhere', () => {
       ([type, records], changes) =>
         expectSame(type, changes.reduce(applyTo, Buffer.from(JSON.stringify({ records })))),
     ),
-    { numRuns: propertyRuns(5_000) },
+    propertyRuns(5_000),
   );
 });
 
@@ -149,7 +149,7 @@ it('numbers written in any form equal the numbers of JSON.parse', () => {
         .replace('"longitude":0', `"longitude":${longitude}`);
       expectSame('branches', Buffer.from(`{"records":[${sent}]}`));
     }),
-    { numRuns: propertyRuns(3_000) },
+    propertyRuns(3_000),
   );
 });
 

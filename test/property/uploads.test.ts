@@ -104,7 +104,7 @@ it('stored rows, counts and indexes equal records applied one after another', as
       }
       expect(await storedRows(organisationId, type)).toEqual(oracle.stored);
     }),
-    { numRuns: propertyRuns(300) },
+    propertyRuns(300),
   );
 });
 

@@ -34,6 +34,8 @@ export async function createTestApp(given?: string, erasureKeys: string = erasur
     ...unlimited,
   });
   const pool = createPool(config, () => {}, { plansOnce: true });
+  // A connection that times out because this process was paused would make a request fail with 503.
+  pool.options.connectionTimeoutMillis = 120_000;
   const parts = createParts(config, pool);
   const app = await buildApp(parts);
   return {
