@@ -32,17 +32,23 @@ export interface StatementEvents {
   readonly begin?: ((name: string) => ((error?: unknown) => void) | undefined) | undefined;
 }
 
+interface PoolOptions {
+  readonly plansOnce?: boolean;
+  readonly statements?: StatementEvents | undefined;
+  readonly connectTimeoutMs?: number;
+}
+
 export function createPool(
   config: DatabaseConfig,
   onIdleError: (error: Error) => void,
-  { plansOnce = false, statements }: { plansOnce?: boolean; statements?: StatementEvents | undefined } = {},
+  { plansOnce = false, statements, connectTimeoutMs = limits.databaseConnectTimeoutMs }: PoolOptions = {},
 ): OwnPool {
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,
     // A new connection has to log in and prepare its statements. A burst of requests should not have to wait for that.
     idleTimeoutMillis: limits.databaseIdleMs,
-    connectionTimeoutMillis: Math.min(limits.databaseConnectTimeoutMs, config.databaseTimeoutMs),
+    connectionTimeoutMillis: Math.min(connectTimeoutMs, config.databaseTimeoutMs),
     // The server cancels slow statements itself. This timeout is for a server that has stopped responding.
     query_timeout: config.databaseTimeoutMs + limits.databaseGraceMs,
     application_name: 'intake-server',

@@ -33,9 +33,9 @@ export async function createTestApp(given?: string, erasureKeys: string = erasur
     LAKE_URL: 'file:///nowhere',
     ...unlimited,
   });
-  const pool = createPool(config, () => {}, { plansOnce: true });
-  // A connection that times out because this process was paused would make a request fail with 503.
-  pool.options.connectionTimeoutMillis = 120_000;
+  // On a busy machine, a connection can take seconds, and a request that does not get one in time fails with 503.
+  const connectTimeoutMs = config.databaseTimeoutMs;
+  const pool = createPool(config, () => {}, { plansOnce: true, connectTimeoutMs });
   const parts = createParts(config, pool);
   const app = await buildApp(parts);
   return {

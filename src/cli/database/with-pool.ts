@@ -10,7 +10,8 @@ export async function withPool<T>(
   { usesClock = true }: { usesClock?: boolean } = {},
 ): Promise<T> {
   const config = readDatabaseConfig();
-  const pool = createPool(config, () => {});
+  // Nobody waits behind a command, so it gives a busy server more time than a request can.
+  const pool = createPool(config, () => {}, { connectTimeoutMs: config.databaseTimeoutMs });
   try {
     const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_admin' } as const;
     return await explaining(target, async () => {
