@@ -82,8 +82,17 @@ async function newStudent(): Promise<string> {
   return student;
 }
 
-/** Returns the 99th percentiles of uploads before and during large erasures, and how long single erasures took meanwhile. */
-async function measure(): Promise<{ before: number[]; during: number[]; sweptMs: number[] }> {
+interface Measured {
+  /** The 99th percentiles of uploads before and during large erasures. */
+  readonly before: number[];
+  readonly during: number[];
+  /** How long single erasures took meanwhile. */
+  readonly sweptMs: number[];
+  /** How long the event loop was blocked, for too long each time. */
+  readonly blocked: string[];
+}
+
+async function measure(): Promise<Measured> {
   const student = await newStudent();
   for (let round = 0; round < 3; round++) await p99();
   const before: number[] = [];
@@ -118,12 +127,16 @@ async function measure(): Promise<{ before: number[]; during: number[]; sweptMs:
   );
   // Otherwise the large erasure was over before anything was measured.
   expect(sweptMs.length).toBeGreaterThanOrEqual(3);
-  // The machine may have become slower since the process started.
-  const blockedMsMin = 50 * slowness();
-  expect(blocked.filter((line) => Number(/\d+/.exec(line)?.[0]) > blockedMsMin)).toEqual([]);
   // Otherwise these erasures would still run in the next attempt, and there would be more than 50,000 ids.
   for (const erasure of erasures) await expectSwept(large, erasure);
-  return { before, during, sweptMs };
+  // The machine may have become slower since the process started.
+  const blockedMsMin = 50 * slowness();
+  return {
+    before,
+    during,
+    sweptMs,
+    blocked: blocked.filter((line) => Number(/\d+/.exec(line)?.[0]) > blockedMsMin),
+  };
 }
 
 it('an organisation that erases as much as it may does not hold up another one', {
@@ -131,13 +144,16 @@ it('an organisation that erases as much as it may does not hold up another one',
 }, async () => {
   const shareTaken = watchOthers();
   for (let attempt = 1; ; attempt++) {
-    const { before, during, sweptMs } = await measure();
+    const { before, during, sweptMs, blocked } = await measure();
     const promisedMs = sweptMsMax * slowness();
-    const isSlow = Math.max(...sweptMs) >= promisedMs || median(during) > 2 * median(before);
-    // Other load can only make an attempt slower, so one good attempt is enough.
+    const isSlow =
+      Math.max(...sweptMs) >= promisedMs || median(during) > 2 * median(before) || blocked.length > 0;
+    // Other load can only make an attempt slower, so one good attempt is enough. A machine that is paused looks as if the
+    // process had computed, but what blocks the event loop by itself does so in every attempt.
     if (isSlow && attempt < attemptsMax) continue;
     if (isSlow && shareTaken() > takenMax)
       return console.log('times need a machine of which others take less');
+    expect(blocked).toEqual([]);
     expect(Math.max(...sweptMs)).toBeLessThan(promisedMs);
     return expect(median(during)).toBeLessThanOrEqual(2 * median(before));
   }
