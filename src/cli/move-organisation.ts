@@ -67,9 +67,10 @@ function readArguments(
 
 /** Uses two logins, like a service with an admin API, so that neither login needs additional privileges. */
 async function withPools<T>(config: MoveConfig, work: (pools: MovePools) => Promise<T>): Promise<T> {
-  const serving = createPool(config, () => {}, { plansOnce: true });
+  const connectTimeoutMs = config.databaseTimeoutMs;
+  const serving = createPool(config, () => {}, { plansOnce: true, connectTimeoutMs });
   const { adminDatabaseUrl: adminUrl } = config;
-  const admin = createPool({ ...config, databaseUrl: adminUrl }, () => {});
+  const admin = createPool({ ...config, databaseUrl: adminUrl }, () => {}, { connectTimeoutMs });
   const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_serve' } as const;
   const adminTarget = { setting: 'ADMIN_DATABASE_URL', url: adminUrl, role: 'intake_admin' } as const;
   try {
