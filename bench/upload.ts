@@ -5,8 +5,9 @@ import { bodiesOf, type Recipe } from './records.ts';
 export type Outcome = 'created' | 'updated' | 'unchanged';
 
 /** Returns the records as complete requests, which are built before the clock starts. */
-export function uploadRequests(bench: Bench, recipe: Recipe): Buffer[] {
-  return bodiesOf(recipe).map((body) => requestOf(`/v1/data/${recipe.type}`, bench.tenant.key, body));
+export function uploadRequests(bench: Bench, recipe: Recipe, mode = 'replace'): Buffer[] {
+  const path = `/v1/data/${recipe.type}?mode=${mode}`;
+  return bodiesOf(recipe).map((body) => requestOf(path, bench.tenant.key, body));
 }
 
 /** Returns the same requests, each with a new Idempotency-Key. */

@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Intake, type UploadType } from '../client/src/index.ts';
+import { Intake, IntakeError, type UploadType } from '../client/src/index.ts';
 import { Chance } from './chance.ts';
 import { makePlatform, withMistakes } from './platform.ts';
 
@@ -32,6 +33,7 @@ const { interactions = [], ...types } = makePlatform(new Chance(Number(values.se
   transactions: 10 * customers,
   interactions: 10 * customers,
 });
+const reportWaitMs = 300_000;
 const mistaken = new Set(['customers', 'transactions']);
 const intake = new Intake({ url: values.url, key });
 for (const [type, records] of Object.entries(types)) {
@@ -43,7 +45,24 @@ for (const [type, records] of Object.entries(types)) {
   }
 }
 show('interactions', await intake.interactions.upload(interactions as never[]).finish());
+await untilReported(Date.now());
 await intake.close();
+
+/** Waits until the report has counted everything that was stored before this time, so that `intake report` shows it. */
+async function untilReported(storedMs: number): Promise<void> {
+  for (const endMs = performance.now() + reportWaitMs; performance.now() < endMs; await sleep(1_000)) {
+    const { value } = await intake.reports.recommendations({ limit: 1 }).next().catch(unlessThereIsNone);
+    if (value === undefined || Date.parse(value.as_of ?? '') >= storedMs) return;
+  }
+  console.log('The report has not counted everything yet; intake report shows how far it is.');
+}
+
+/** The report may be off, and the key may be unable to read it. */
+function unlessThereIsNone(error: unknown): { readonly value: undefined } {
+  if (error instanceof IntakeError && ['report_off', 'missing_permission'].includes(error.code))
+    return { value: undefined };
+  throw error;
+}
 
 function show(type: string, { counts }: { readonly counts: { received: number; failed: number } }): void {
   console.log(`${type.padEnd(20)} ${counts.received} sent, ${counts.failed} failed`);

@@ -46,7 +46,7 @@ export function makePlatform(chance: Chance, size: Size): Platform {
     list(1 + Math.floor(chance.number() * 3), (of) => makeOffer(chance, shop, `${at} ${of}`)),
   );
   const students = list(size.customers, (at) => makeCustomer(chance, at));
-  return {
+  const platform = {
     shops: shops.map(({ category: _, place: __, ...shop }) => shop),
     ...aroundShops(chance, shops),
     offers,
@@ -63,11 +63,17 @@ export function makePlatform(chance: Chance, size: Size): Platform {
       shop_id: chance.pickSkewed(shops).shop_id,
     })),
     transactions: list(size.transactions, (at) => makeTransaction(chance, at, shops, offers, students)),
-    interactions: list(size.interactions, (at) => makeInteraction(chance, at, shops, offers, students)),
   };
+  const bought = platform.transactions.filter(({ student_id }) => student_id !== undefined);
+  const interactions = list(size.interactions, (at) => {
+    const made = makeInteraction(chance, at, shops, offers, students);
+    return at % 10 === 0 ? { ...made, ...followedBy(chance, at, chance.pick(bought)) } : made;
+  });
+  return { ...platform, interactions };
 }
 
 const institutes = 12;
+const hourMs = 3_600_000;
 
 function list<T>(count: number, make: (at: number) => T): T[] {
   return Array.from({ length: count }, (_, at) => make(at));
@@ -78,6 +84,7 @@ const placeOf = (at: number) => places[at % places.length] as (typeof places)[nu
 type Shop = ReturnType<typeof makeShop>;
 type Offer = ReturnType<typeof makeOffer>;
 type Student = ReturnType<typeof makeCustomer>;
+type Transaction = ReturnType<typeof makeTransaction>;
 
 function makeShop(chance: Chance, at: number) {
   const category = chance.pick(Object.keys(kinds));
@@ -193,10 +200,24 @@ function makeInteraction(
     country,
     platform: chance.pick(['ANDROID', 'IOS', 'WEB']),
     event_timestamp: chance.instant(),
-    ...(chance.number() < 0.3 && {
-      source: 'SERVICE',
-      recommendation_id: chance.idOf(`recommendation ${at}`),
-    }),
+    ...(chance.number() < 0.3 && recommended(chance, at)),
+  };
+}
+
+const recommended = (chance: Chance, at: number) => ({
+  source: 'SERVICE',
+  recommendation_id: chance.idOf(`recommendation ${at}`),
+});
+
+/** The fields of a recommendation that the student followed within the 12 hours before the transaction. */
+function followedBy(chance: Chance, at: number, { student_id, shop_id, offer_id, created }: Transaction) {
+  return {
+    user_id: undefined,
+    student_id,
+    item_type: offer_id ? 'OFFER' : 'SHOP',
+    item_id: offer_id ?? shop_id,
+    event_timestamp: new Date(Date.parse(created) - chance.number() * 12 * hourMs).toISOString(),
+    ...recommended(chance, at),
   };
 }
 

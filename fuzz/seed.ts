@@ -125,7 +125,9 @@ async function sendExamples(examples: readonly Example[], key: string): Promise<
   while (waiting.length > 0) {
     const refused: Example[] = [];
     for (const example of waiting) {
-      const { status, body } = await send(example.url, key, example.body);
+      // Some addresses have the id of what another example creates.
+      const url = example.url.replace(/\{(\w+)\}/, (all, name) => ids[name]?.[0] ?? all);
+      const { status, body } = await send(url, key, example.body);
       if (status >= 300) refused.push(example);
       else collectIds(ids, { ...(example.record ?? example.body), ...body });
     }

@@ -11,7 +11,7 @@ import { type Config, ConfigError, readConfig } from '../src/config.ts';
 import { loggerOf } from '../src/http/server/server.ts';
 import { findApiKey } from '../src/keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../src/keys/key-format.ts';
-import { allPermissions } from '../src/keys/permissions.ts';
+import { allPermissions, type Permission, readingPermissions } from '../src/keys/permissions.ts';
 import { limits } from '../src/limits.ts';
 import { changeOrganisation, createOrganisation, issueKey } from '../src/operator/audited-actions.ts';
 import { findOrganisation } from '../src/operator/organisations.ts';
@@ -27,6 +27,7 @@ import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgre
 const folder = resolve('.intake');
 const runningFile = join(folder, 'running');
 const slug = 'demo';
+const by = { actor: 'dev' };
 /** Settings for development. The data is made up, so the hash key does not have to be secret. */
 const fallbacks = {
   LOG_LEVEL: 'warn',
@@ -59,7 +60,7 @@ async function start(): Promise<void> {
     await migrateFolder(postgres.url('intake'));
     const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, fallbacks);
     const pool = createPool(owner, () => {});
-    const key = await demoKey(pool);
+    const keys = await demoKeys(pool);
     const databaseUrl = await servingLogin(pool, postgres.url('intake'));
     await pool.end();
     service = await startService({ ...owner, databaseUrl });
@@ -67,7 +68,7 @@ async function start(): Promise<void> {
     // The service already uses the metrics port.
     lake = await startLake({ ...owner, databaseUrl, metricsPort: 0 }, log);
     writeFileSync(runningFile, `${process.pid} ${service.address}`);
-    console.log(welcome(service.address, key, postgres.home, owner));
+    console.log(welcome(service.address, keys, postgres.home, owner));
   } catch (error) {
     await stop();
     throw error;
@@ -107,19 +108,39 @@ async function createDatabase(url: string): Promise<void> {
   await client.end();
 }
 
-/** Returns the demo organisation's key. The key is stored next to the data, so it stays the same across restarts. */
-async function demoKey(pool: Pool): Promise<string> {
-  const file = join(folder, 'key');
-  const by = { actor: 'dev' };
+interface DemoKeys {
+  readonly key: string;
+  /** Has the permissions that must be granted explicitly, so that everything can be tried. */
+  readonly privacyKey: string;
+}
+
+async function demoKeys(pool: Pool): Promise<DemoKeys> {
   const organisation =
     (await createOrganisation(pool, by, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
   await changeOrganisation(pool, by, slug, { recommendations_report: true, lake: true });
+  const { organisation_id: organisationId } = organisation;
+  const privacy: readonly Permission[] = [...readingPermissions, 'data:erase', 'data:access'];
+  return {
+    key: await keptKey(pool, 'key', { organisationId, permissions: allPermissions, label: 'demo' }),
+    privacyKey: await keptKey(pool, 'privacy-key', {
+      organisationId,
+      permissions: privacy,
+      label: 'privacy',
+    }),
+  };
+}
+
+/** Returns the key in this file next to the data, so it stays the same across restarts. If it is not in use, issues one. */
+async function keptKey(
+  pool: Pool,
+  name: string,
+  wanted: { organisationId: string; permissions: readonly Permission[]; label: string },
+): Promise<string> {
+  const file = join(folder, name);
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   if (kept && (await isInUse(pool, kept))) return kept;
-  const { organisation_id: organisationId } = organisation;
-  const wanted = { organisationId, permissions: allPermissions, label: 'demo', expiresAt: null };
-  const { key } = await issueKey(pool, by, wanted);
+  const { key } = await issueKey(pool, by, { ...wanted, expiresAt: null });
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, key, { mode: 0o600 });
   return key;
@@ -143,7 +164,7 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-function welcome(address: string, key: string, home: string, config: Config): string {
+function welcome(address: string, { key, privacyKey }: DemoKeys, home: string, config: Config): string {
   const { shop_id, name, region } = resources.shops.example;
   const pages = [
     ...(config.apiReference ? [`\n  Reference   ${address}/docs`] : []),
@@ -154,6 +175,7 @@ Intake is ready.
 
   Address     ${address}${pages.join('')}
   Key         ${key}   (organisation "${slug}")
+  Privacy key ${privacyKey}   (erasures and access requests)
   Lake        ${config.lakeUrl}
 
 Upload a shop:

@@ -126,6 +126,11 @@ const onPublicApi = {
     'There is no receipt with this request id',
     'check the id; dry runs and requests that failed as a whole have no receipt, and old receipts are deleted',
   ],
+  run_not_found: [
+    404,
+    'There is no run with this id',
+    'open one with POST /v1/runs; runs are deleted with old receipts',
+  ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
   erasure_not_found: [404, 'There is no erasure with this id', 'check the id'],
   erasure_not_swept: [
@@ -137,6 +142,21 @@ const onPublicApi = {
     409,
     `The organisation has ${limits.openErasureIdsMax.toLocaleString('en')} ids in erasures that are still being carried out`,
     'wait for the number of seconds in Retry-After and send the request again, until earlier erasures are swept',
+  ],
+  run_ended: [
+    409,
+    'The run has ended, and nothing was stored',
+    'open another run with POST /v1/runs for what is not stored yet',
+  ],
+  file_uploaded: [
+    409,
+    'A file of interactions was uploaded before, so uploading it again would store each of them twice',
+    'to continue the earlier run, name it in your requests; if it failed, end it as failed; to store the interactions again, send "again": true',
+  ],
+  too_many_runs: [
+    409,
+    `The organisation has opened ${limits.openRunsMax} runs within 24 hours that have not ended`,
+    'end runs when their files are sent, with POST /v1/runs/{run_id}/end',
   ],
   access_request_not_found: [404, 'There is no access request with this id', 'check the id'],
   access_request_expired: [
@@ -322,6 +342,7 @@ export const requestProblemCodes = [
   'repeated_parameter',
   'not_combinable',
   'too_many_records',
+  'file_uploaded',
   'too_large',
 ] as const;
 

@@ -183,6 +183,11 @@ export const limits = {
   /** Waiting uploads are also limited by their total size. This limit matters if there are very many small uploads. */
   uploadsWaitingMax: 10_000,
 
+  // Runs: more in runs/limits.ts
+
+  /** Per organisation, of the runs that were opened within a day. Older ones were probably abandoned. */
+  openRunsMax: 100,
+
   // Replay of rejections
 
   rejectionsPerReplayMax: 50_000,

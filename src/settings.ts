@@ -176,7 +176,7 @@ export const advancedSettings = {
   receiptsKeptDays: [
     'RECEIPTS_KEPT_DAYS',
     wholeNumber(limits.receiptsKeptDays, 7, 3_650),
-    'The number of days for which receipts and rejections are kept. Receipts are deleted a week at a time, so they are kept up to 7 days longer.',
+    'The number of days for which receipts, runs and rejections are kept. Receipts and runs are deleted a week at a time, so they are kept up to 7 days longer.',
   ],
   changesKeptDays: [
     'CHANGES_KEPT_DAYS',

@@ -41,7 +41,7 @@ const steps = [
   ['src/bookkeeping'],
   ['src/jobs'],
   ['src/receipts', 'src/rejections', 'src/changes'],
-  ['src/interactions'],
+  ['src/interactions', 'src/runs'],
   ['src/people', 'src/reports'],
   capabilities,
   ['src/operator', 'src/maintenance'],

@@ -43,7 +43,7 @@ function resourcesOf(): Record<string, Resource> {
     if (type === undefined || post === undefined) continue;
     const { requestBody } = post as { requestBody: never };
     const { maxItems, items } = recordsOf(requestBody);
-    const schema = items.$ref.split('/').at(-1);
+    const schema = items.anyOf[0].$ref.split('/').at(-1);
     const idField = Object.keys(description.components.schemas[schema].properties)[0] ?? '';
     const references = referencesOf(schema);
     found.set(type, { schema, path, idField, recordsPerRequestMax: maxItems, references });
@@ -134,6 +134,13 @@ export const errorCodes: readonly string[] = ${JSON.stringify([...description.co
 export interface RecordOf {
 ${Object.entries(resources)
   .map(([type, { schema }]) => `  '${type}': components['schemas']['${schema}'];`)
+  .join('\n')}
+}
+
+/** The fields of a record that is merged with the stored one, by record type. */
+export interface ChangesOf {
+${Object.entries(resources)
+  .map(([type, { schema }]) => `  '${type}': components['schemas']['${schema}Changes'];`)
   .join('\n')}
 }
 

@@ -52,16 +52,22 @@ export function erasureBodies({ customerIds, userIds, mode }: People, method = '
   const customers = checked('customerIds', customerIds, isCustomerId, 'is not a UUID');
   const lengths = `is not a string of 1 to ${limits.userIdCharactersMax} characters`;
   const users = checked('userIds', userIds, isUserId, lengths);
+  return peoplePerErasure(customers, users).map(({ customerIds: customer_ids, userIds: user_ids }) => ({
+    ...(customer_ids.length > 0 && { customer_ids }),
+    ...(user_ids.length > 0 && { user_ids }),
+    ...(mode !== undefined && { mode }),
+  }));
+}
+
+/** Divides ids among erasures. */
+export function peoplePerErasure(customers: readonly string[], users: readonly string[]) {
   const max = limits.idsPerErasureMax;
   const count = Math.ceil((customers.length + users.length) / max);
   return Array.from({ length: count }, (_, at) => {
-    const customer_ids = customers.slice(at * max, (at + 1) * max);
     const usersFrom = (from: number) => Math.max(0, from * max - customers.length);
-    const user_ids = users.slice(usersFrom(at), usersFrom(at + 1));
     return {
-      ...(customer_ids.length > 0 && { customer_ids }),
-      ...(user_ids.length > 0 && { user_ids }),
-      ...(mode !== undefined && { mode }),
+      customerIds: customers.slice(at * max, (at + 1) * max),
+      userIds: users.slice(usersFrom(at), usersFrom(at + 1)),
     };
   });
 }

@@ -3,6 +3,7 @@ export type { AccessRequest, CountedErasure, Erasure, People, RequestedErasure }
 export type { AccessRequestFilters, AccessRequests, ErasureFilters, Erasures } from './erasures.ts';
 export { type ErrorCode, IntakeError } from './errors.ts';
 export {
+  type ChangesOf,
   type RecordOf,
   type ResourceType,
   resourceTypes,
@@ -22,6 +23,7 @@ export type { Lake } from './lake/lake.ts';
 export type { PulledTable, PullOptions, PullProgress } from './lake/pull-options.ts';
 export type { ChangeEvent, ChangesOptions } from './reading/read-changes.ts';
 export type { CollectedRecord } from './reading/read-collected.ts';
+export type { RunEnding, RunFilters, RunOpening, Runs } from './runs.ts';
 export type { Counts, RecordProblem, Warning } from './uploading/send-cuts.ts';
 export type {
   FailedRecord,

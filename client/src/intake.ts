@@ -4,13 +4,14 @@ import { erasureBodies, type People, type RequestedErasure, requestedErasure } f
 import { AccessRequests, Erasures } from './erasures.ts';
 import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
-import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
+import type { ChangesOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
 import type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
 import { InteractionQueue } from './interactions/interaction-queue.ts';
 import { Lake } from './lake/lake.ts';
 import { type ChangeEvent, type ChangesOptions, readChanges } from './reading/read-changes.ts';
 import { listIn, readAnswers, readPages } from './reading/read-pages.ts';
 import { readRecords } from './reading/read-records.ts';
+import { Runs } from './runs.ts';
 import { haveCounts } from './uploading/send-cuts.ts';
 import { type Records, Upload, type UploadedOf, type UploadOptions } from './uploading/upload.ts';
 
@@ -27,6 +28,7 @@ export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cu
 /** A client for one Intake service, with the API key it uses. */
 export class Intake {
   readonly requests: Requests;
+  readonly runs: Runs;
   readonly rejections: Rejections;
   readonly data: Data;
   readonly interactions: Interactions;
@@ -42,6 +44,7 @@ export class Intake {
     this.#connection = new Connection(options);
     this.#queue = new InteractionQueue(this.#connection);
     this.requests = new Requests(this.#connection);
+    this.runs = new Runs(this.#connection);
     this.rejections = new Rejections(this.#connection);
     this.data = new Data(this.#connection);
     this.interactions = new Interactions(this.#connection);
@@ -56,8 +59,15 @@ export class Intake {
   upload<T extends ResourceType>(
     type: T,
     records: Records<UploadedOf[T]>,
-    options: UploadOptions = {},
-  ): Upload<T> {
+    options?: UploadOptions & { readonly mode?: 'replace' },
+  ): Upload<T>;
+  /** Merges records with the stored ones. */
+  upload<T extends ResourceType>(
+    type: T,
+    records: Records<ChangesOf[T]>,
+    options: UploadOptions & { readonly mode: 'merge' },
+  ): Upload<T, ChangesOf[T]>;
+  upload<T extends ResourceType, R>(type: T, records: Records<R>, options: UploadOptions = {}): Upload<T, R> {
     return new Upload(this.#connection, type, records, options);
   }
 
@@ -235,7 +245,10 @@ class Interactions {
   }
 
   /** Uploads any number of interactions, for example past ones. Works like `intake.upload`. */
-  upload(interactions: Records<NewInteraction>, options: UploadOptions = {}): Upload<'interactions'> {
+  upload(
+    interactions: Records<NewInteraction>,
+    options: Omit<UploadOptions, 'mode'> = {},
+  ): Upload<'interactions'> {
     return new Upload(this.#connection, 'interactions', interactions, options);
   }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { Intake } from '../src/index.ts';
+import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { startHostileServer } from './support/hostile-server.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
@@ -81,6 +82,27 @@ it('the command writes a file that only its owner can read, and prints no id', a
   expect(again).toEqual({ exitCode: 0, stdout: lines.join('\n'), stderr: 'Records: 3\n' });
 });
 
+it('keys collect what is stored about the people whose ids upload derives from them', async () => {
+  const rows = ['1,100500', '2,100501'].map((row) => `${row},GB\n`).join('');
+  writeFileSync(join(place.cwd, 'customers.csv'), `Nr,user_id,region\n${rows}`);
+  await runIntake(place, 'upload', 'customers.csv', '--id-from', 'Nr');
+  for (const [option, key, found] of [
+    ['--customer-key', '2', '2'],
+    ['--user-key', '100500', '1'],
+  ] as const) {
+    const { exitCode, stdout, stderr } = await runIntake(place, 'access', option, key);
+    expect(exitCode).toBe(0);
+    const id = deriveId('customers', [found]);
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).id),
+    ).toEqual([id]);
+    expect(stderr).not.toContain(id);
+  }
+});
+
 it('a request can be cancelled, and its records are gone', async () => {
   const customerIds = [await storeCustomer()];
   const [one, other] = [
@@ -109,7 +131,11 @@ it('for a person who is not stored the file is empty, and the command reports it
 
 it.each([
   [[], 'Use --customer or --user'],
-  [['--customer', 'jane'], '--customer is not a UUID.'],
+  [['--customer', 'jane'], '--customer is not a UUID. Use --customer-key for a key from an uploaded file.'],
+  [['--customer-key', '[]'], '--customer-key is not a key; write it as in the file, or as'],
+  [['--user-key', ' '], '--user-key is not a key; write it as in the file.'],
+  [['--user-key', '["DE","7"]'], '--user-key is not a key; write it as in the file.'],
+  [['--request', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user-key', 'x'], 'Use --customer or --user'],
   [['--user', ''], '--user is empty or too long.'],
   [['jane'], 'Specify the person with --customer or --user.'],
   [['--request', 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], '--request is not the id of an access request.'],

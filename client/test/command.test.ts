@@ -263,7 +263,8 @@ it('check finds offline what an upload would, with file, line and column', async
   const offline = { ...place, env: {} };
   const { exitCode, stdout } = await runIntake(offline, 'check', 'shops.csv');
   expect(exitCode).toBe(1);
-  expect(stdout).toMatch(/^shops\.csv:3: region: must be .*\nshops\.csv:4: name: is required/);
+  expect(stdout).toMatch(/\n +1 +shops +region +must be .* \(in shops\.csv:3\)\n/);
+  expect(stdout).toMatch(/\n +1 +shops +name +is required .*\(in shops\.csv:4\)\n/);
   const json = await runIntake(offline, 'check', 'shops.csv', '--json');
   expect(
     json.stdout

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,7 @@ import { everyPermission } from '../../test/support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
+import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { json, startHostileServer } from './support/hostile-server.ts';
 import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
 import { feedIntake, mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
@@ -145,9 +146,18 @@ it('a wrong line erases nobody, and is reported by its number', async () => {
       'Error: Nothing was erased, because some ids are invalid.',
       '  Argument 2 is not a UUID.',
       '  Line 1 is not a UUID.',
-      '  Line 3 is not a UUID.\n',
+      '  Line 3 is not a UUID.',
+      'Use --customer-key for a key from an uploaded file, or --keys if the arguments and the file are keys.\n',
     ].join('\n'),
   );
+  expect(await said('100500')).toContain('Argument 1 is not a UUID.\nUse --customer-key for a key');
+  expect(await said('--customer', '100500')).toContain('no option --customer. Did you mean --customer-key?');
+  for (const key of ['', ' ', '[]', '[1', '["DE",100500]', '["DE"," "]'])
+    expect(await said('--customer-key', id, '--customer-key', key)).toContain(
+      `  --customer-key is not a key; write it as in the file, or as '["DE","100500"]' if "id_from" has several columns.\n`,
+    );
+  put('keys.txt', '100500\n["DE"]]\n');
+  expect(await said('--file', 'keys.txt', '--keys')).toMatch(/invalid\.\n {2}Line 2 is not a key; .*\n$/);
   put('users.txt', `visitor-1 \n${'x'.repeat(256)}\n`);
   expect(await said('--file', 'users.txt', '--users')).toContain(
     '  Line 1 begins or ends with a space.\n  Line 2 is longer than the id of a user can be.\n',
@@ -155,11 +165,79 @@ it('a wrong line erases nobody, and is reported by its number', async () => {
   put('latin.txt', Buffer.from('Ren\xe9e', 'latin1'));
   expect(await said('--file', 'latin.txt', '--users')).toContain('latin.txt: It is not UTF-8.');
   put('many.txt', 'x\n'.repeat(30));
-  expect(await said('--file', 'many.txt')).toMatch(/ {2}Line 20 is not a UUID\.\n {2}and 10 more\n$/);
+  expect(await said('--file', 'many.txt')).toMatch(
+    / {2}Line 20 is not a UUID\.\n {2}and 10 more\nUse --customer-key /,
+  );
   put('empty.txt', '\n');
   expect(await said('--file', 'empty.txt')).toContain('Error: There are no ids.');
   expect(await said('--file', 'missing.txt')).toBe('Error: missing.txt: There is no such file.\n');
   expect(await listed()).toEqual([]);
+});
+
+it('keys erase the customers and users whose ids upload derives from them, and nobody else', async () => {
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  put('customers.csv', 'Nr,user_id,region\n1,100500,GB\n2,100501,GB\n3,100502,GB\n');
+  put('germans.csv', 'Land,Nr,user_id,region\nDE,1,200500,DE\nDE,2,200501,DE\n');
+  const seen = ['100500', '100501', '200500', 'guest'];
+  const rows = seen.map((user) => `SHARE,SHOP,${shop.shop_id},${user},1\n`).join('');
+  put('interactions.csv', `interaction_type,item_type,item_id,user_id,event_timestamp\n${rows}`);
+  const uploads = [
+    ['customers.csv', 'Nr'],
+    ['germans.csv', 'Land,Nr', '--type', 'customers'],
+    ['interactions.csv', 'Nr'],
+  ] as const;
+  for (const [file, idFrom, ...type] of uploads)
+    expect(await runIntake(place, 'upload', file, '--id-from', idFrom, ...type)).toMatchObject({
+      exitCode: 0,
+    });
+  const [one, two] = [deriveId('customers', ['1']), deriveId('customers', ['DE', '1'])];
+  const erase = async (...args: string[]) => {
+    const { exitCode, stdout, stderr } = await runIntake(
+      place,
+      'erase',
+      ...args,
+      '--delete',
+      '--yes',
+      '--json',
+    );
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+    for (const key of [...seen, one, two]) expect(stdout + stderr).not.toContain(key);
+    const { people, known, unknown_customers } = JSON.parse(stdout);
+    return [people, known, unknown_customers];
+  };
+  const left = async () => {
+    const [customers, users]: [string[], (string | null)[]] = [[], []];
+    for await (const { customer_id } of intake.data.list('customers')) customers.push(customer_id);
+    for await (const { user_id } of intake.interactions.list()) users.push(user_id);
+    return { customers: customers.toSorted(), users: users.toSorted() };
+  };
+  const customersOf = (...keys: string[][]) => keys.map((key) => deriveId('customers', key)).toSorted();
+  const usersOf = (...keys: string[]) => keys.map((key) => deriveId('users', [key])).toSorted();
+
+  expect(await erase('--customer-key', ' 1 ', '--customer-key', '["DE","1"]')).toEqual([2, 2, 0]);
+  expect(await left()).toEqual({
+    customers: customersOf(['2'], ['3'], ['DE', '2']),
+    users: usersOf('100501', 'guest'),
+  });
+  put('keys.txt', '2\r\n["DE","2"]\n["D","E2"]\n');
+  expect(await erase('--file', 'keys.txt', '--keys', '--user-key', 'guest')).toEqual([4, 2, 1]);
+  expect(await left()).toEqual({ customers: customersOf(['3']), users: [] });
+});
+
+it('shows on a terminal which id each key has, before it asks', async () => {
+  if (!hasTerminal) return console.info('there is no script: the terminal was not tried');
+  const input = { ...place, input: 'no\n' };
+  const shown = await runInTerminal(input, 'erase', '--customer-key', '100500', '--user-key', '7');
+  expect(shown.replaceAll(/\s+/g, ' ')).toContain(
+    `Key 100500 is id ${deriveId('customers', ['100500'])}. Key 7 is id ${deriveId('users', ['7'])}. ` +
+      'Erase 1 customer and 1 user? Nothing is stored about these people. 1 customer id is not stored.',
+  );
+  put('keys.txt', many(25, (at) => `${at}\n`).join(''));
+  const args = ['--keys', '--file', 'keys.txt'];
+  expect(await runInTerminal(input, 'erase', ...args)).toMatch(/Key 19 is .*\s+and 5 more keys\s+Erase 25/);
+  const done = await runInTerminal({ ...place, input: 'yes\n' }, 'erase', '--customer-key', '100500');
+  expect(done).toContain(`${deriveId('customers', ['100500'])}, from the key 100500`);
 });
 
 it('asks first, and lists unknown ids, only on a terminal', async () => {
@@ -270,23 +348,21 @@ it('the examples of docs/uploading/privacy.md do what the page says', async () =
     kind,
     text,
   }));
-  const [access = '', request = '', command = '', certificate = '', verify = '', lift = ''] = blocks
-    .filter(({ kind }) => kind === 'sh')
-    .map(({ text }) => text);
+  const [start = '', access = '', request = '', command = '', certificate = '', verify = '', lift = ''] =
+    blocks.filter(({ kind }) => kind === 'sh').map(({ text }) => text);
   const [line = '', answer = '', lifted = ''] = blocks
     .filter(({ kind }) => kind === 'json')
     .map(({ text }) => text);
   const env = { ...place.env, PATH: process.env.PATH ?? '' };
+  mkdirSync(join(place.cwd, '.intake'));
+  for (const name of ['key', 'privacy-key']) put(`.intake/${name}`, place.env.INTAKE_KEY ?? '');
+  const [exports = '', ...upload] = start.replace('http://127.0.0.1:8080', server.url).split('\n');
   const run = async (text: string) => {
-    const script = `intake() { '${process.execPath}' '${mainFile}' "$@"; }\n${text}`;
+    const script = `intake() { '${process.execPath}' '${mainFile}' "$@"; }\n${exports}\n${text}`;
     return (await promisify(execFile)('bash', ['-euc', script], { cwd: place.cwd, env })).stdout;
   };
-  const customer = {
-    customer_id: 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11',
-    user_id: randomUUID(),
-    region: 'GB',
-  };
-  await intake.upload('customers', [customer]).finish();
+  const storeCustomer = () => run(upload.join('\n'));
+  expect(JSON.parse(await storeCustomer()).batches[0].data.counts).toMatchObject({ created: 1 });
 
   await run(access);
   expect(JSON.parse(readFileSync(join(place.cwd, 'person.ndjson'), 'utf8'))).toMatchObject(JSON.parse(line));
@@ -304,6 +380,6 @@ it('the examples of docs/uploading/privacy.md do what the page says', async () =
   expect(await run(verify)).toBe('false\n');
   expect(JSON.parse(await run(lift))).toEqual(JSON.parse(lifted));
 
-  await intake.upload('customers', [customer]).finish();
+  await storeCustomer();
   expect(await run(command)).toMatch(/ swept\n(.|\n)*Requested(.|\n)* anonymise {2}swept /);
 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import { deriveId } from '../src/parsing/values/derived-id.ts';
+import { makeXlsx } from './files/make-xlsx.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
 /** This file tests typical user errors that are found before the service is reached. */
@@ -90,16 +91,40 @@ it('reports the detected encoding', async () => {
   });
 });
 
+it('check groups problems by reason, with the first places of each, whatever file they are in', async () => {
+  const rows = (from: number, count: number, region: string) =>
+    Array.from({ length: count }, (_, at) => `${id(from + at)},Bakery,${region}\n`).join('');
+  put('shops_1.csv', `shop_id,name,region\n${rows(1, 2, 'England')}${rows(3, 1, 'GB')}`);
+  put('shops_2.csv', `shop_id,name,region\n${id(4)},,GB\n${rows(5, 40, 'England')}`);
+  const { exitCode, stdout } = await runIntake(place, 'check', '.');
+  expect(exitCode).toBe(1);
+  const [files = '', reasons = '', kept, ...others] = stdout.split('\n\n');
+  expect(others).toEqual([]);
+  expect(kept).toMatch(
+    /stored values are kept\nFile +Fields\nshops_1.csv +is_public, created, updated, is_deleted\n/,
+  );
+  expect(files).toMatch(/shops_1\.csv +shops +3 +2\nshops_2\.csv +shops +41 +41$/);
+  expect(reasons.trimEnd().split('\n')).toEqual([
+    'Why records would fail',
+    expect.stringMatching(/^Count +Type +Column +Reason$/),
+    expect.stringMatching(
+      /^ +42 +shops +region +must be .*\(first in shops_1\.csv:2, shops_1\.csv:3, shops_2\.csv:3\)$/,
+    ),
+    expect.stringMatching(/^ +1 +shops +name +is required .*\(in shops_2\.csv:2\)$/),
+  ]);
+  const json = await runIntake(place, 'check', '.', '--json');
+  expect(json.stdout.trimEnd().split('\n')).toHaveLength(43);
+});
+
 it('check reports ids that several records share, even in several files, and does not fail', async () => {
   const row = (at: number) => `${id(at)},Bakery,GB\n`;
   put('shops_1.csv', `shop_id,name,region\n${row(1)}${row(2)}${row(1).toUpperCase()}`);
   put('shops_2.csv', `shop_id,name,region\n${row(3)}${row(2)}${row(4)}`);
   const { exitCode, stdout } = await runIntake(place, 'check', '.');
   expect(exitCode).toBe(0);
-  expect(stdout).toContain(
-    'shops_1.csv:4: shop_id: is also the id of line 2, so this record would replace that one',
+  expect(stdout).toMatch(
+    / +2 +shops +shop_id +is also the id of an earlier record.* \(in shops_1\.csv:4 and line 2, shops_2\.csv:3 and shops_1\.csv:3\)\n/,
   );
-  expect(stdout).toContain('shops_2.csv:3: shop_id: is also the id of shops_1.csv:3');
   expect(stdout).toMatch(/Repeated ids\nshops_1\.csv +shops +3 +0 +1\nshops_2\.csv +shops +3 +0 +1\n/);
   const json = await runIntake(place, 'check', 'shops_1.csv', '--json');
   expect(JSON.parse(json.stdout)).toMatchObject({ line: 4, column: 'shop_id', code: 'repeated_id' });
@@ -125,6 +150,47 @@ it('fields lists the fields of a type', async () => {
   );
 });
 
+it('check stops if a file lacks a column of the mapping file, and names the sheets that it does not read', async () => {
+  const header = ['shop_id', 'Name', 'Land'];
+  const shops = [header, [id(1), 'Bakery', 'Deutschland']];
+  const path = makeXlsx('shops.xlsx', shops, { others: { Old: shops, Notes: [[]] } });
+  const columns = { Name: 'name', Land: 'region' };
+  const mapping = { shops: { columns, values: { Land: { Deutschland: 'DE' } } } };
+  put('mapping.json', JSON.stringify(mapping));
+  const checked = await runIntake(place, 'check', path, '--mapping', 'mapping.json');
+  expect(checked.exitCode).toBe(0);
+  expect(checked.stderr).toBe(
+    `Warning: ${path}: only the first sheet is read. To read another, specify "sheet" in a mapping file: "Old"\n`,
+  );
+  put('mapping.json', JSON.stringify({ shops: { columns: { ...columns, Datum: 'created' }, sheet: 'Old' } }));
+  const lacking = await runIntake(place, 'check', path, '--mapping', 'mapping.json');
+  expect(lacking).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(lacking.stderr).toContain('the mapping file refers to the column "Datum"');
+});
+
+it('map suggests formats and values from the content, unless the files of a type differ', async () => {
+  const header = 'transaction_id,shop_id,region,savings,amount,created';
+  const row = (amount: string) => `${header}\n${id(1)},${id(2)},Deutschland,1,"${amount}",14.03.2026\n`;
+  put('transactions.csv', row('12,5'));
+  const made = await runIntake(place, 'map', '.');
+  expect(made.stdout).toContain('"decimal_comma": true, because column "amount" has "12,5"');
+  const first = JSON.parse(readFileSync(join(place.cwd, 'mapping.json'), 'utf8')).transactions;
+  const values = { region: { Deutschland: 'DE' } };
+  expect(first).toMatchObject({ date_format: 'dd.MM.yyyy', decimal_comma: true, values });
+  expect(await runIntake(place, 'check', '.', '--mapping', 'mapping.json')).toMatchObject({ exitCode: 0 });
+  // The files are read in the order of their names.
+  for (const name of ['a-transactions.csv', 'z-transactions.csv']) {
+    rmSync(join(place.cwd, 'mapping.json'));
+    put(name, row('1.234'));
+    const mixed = await runIntake(place, 'map', '.');
+    expect(mixed.stdout).toContain('"decimal_comma" is left out, because other files of transactions are');
+    const second = JSON.parse(readFileSync(join(place.cwd, 'mapping.json'), 'utf8')).transactions;
+    expect(second).toMatchObject({ date_format: 'dd.MM.yyyy', values });
+    expect(second).not.toHaveProperty('decimal_comma');
+    rmSync(join(place.cwd, name));
+  }
+});
+
 it('map writes a mapping file, which upload and check accept once it is edited', async () => {
   mkdirSync(join(place.cwd, 'till'));
   put('till/shops.csv', 'Shop-ID,Name,Country,Colour\nS001,Bakery,GB,red\n');
@@ -141,6 +207,7 @@ it('map writes a mapping file, which upload and check accept once it is edited',
     },
     tags: { columns: { id: 'tag_id', name: 'name' } },
   });
+  expect(made.stdout).toContain('till/shops.csv: "id_from": ["Shop-ID"], because the column has "S001"');
   mapping.shops.columns.Country = 'region';
   put('till/mapping.json', JSON.stringify(mapping));
   const checked = await runIntake(place, 'check', 'till', '--mapping', 'till/mapping.json');

@@ -39,7 +39,7 @@ const dirt: readonly ((at: number) => string)[] = [
   (at) => `PAGE_VIEW,SHOP,,user-${at},${at + 1}`,
   (at) => `PAGE_VIEW,SHOP,S1,user-${at}`,
   (at) => `PAGE_VIEW,SHOP,S1,user-${at},0`,
-  (at) => `PAGE_VIEW,SHOP,S1,${'x'.repeat(300)}${at},${at + 1}`,
+  (at) => `${'x'.repeat(300)},SHOP,S1,user-${at},${at + 1}`,
 ];
 
 function isDirty(at: number): boolean {

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest';
 import { addReplay } from '../src/api/rejections.ts';
 import { countMissingIds } from '../src/screens/rejections/count-missing-ids.ts';
-import { fieldsOf, readForm, unknownFields, valuesOf } from '../src/screens/rejections/record-form.ts';
+import {
+  fieldsOf,
+  fieldsToCorrect,
+  readForm,
+  unknownFields,
+  valuesOf,
+} from '../src/screens/rejections/record-form.ts';
 
 const transactions = fieldsOf('transactions');
 const record = {
@@ -25,17 +31,24 @@ it('a form has the fields of its type, with the kind of each', () => {
 });
 
 it('an unchanged record is sent as it was rejected', () => {
-  expect(readForm(transactions, valuesOf(transactions, record))).toEqual({ record, problems: new Map() });
+  expect(readForm(transactions, valuesOf(transactions, record), 'replace')).toEqual({
+    record,
+    problems: new Map(),
+  });
 });
 
 it('text becomes the type of its field, and an empty field is left out', () => {
   const values = { ...valuesOf(transactions, record), amount: ' 12.25 ', is_deleted: 'false', source: '' };
-  expect(readForm(transactions, values).record).toEqual({ ...record, amount: 12.25, is_deleted: false });
+  expect(readForm(transactions, values, 'replace').record).toEqual({
+    ...record,
+    amount: 12.25,
+    is_deleted: false,
+  });
 });
 
 it('a field that is missing or not a number is a problem of the form', () => {
   const values = { ...valuesOf(transactions, record), amount: 'nine', region: '' };
-  expect([...readForm(transactions, values).problems]).toEqual([
+  expect([...readForm(transactions, values, 'replace').problems]).toEqual([
     ['region', 'is required'],
     ['amount', 'must be a number'],
   ]);
@@ -70,4 +83,20 @@ it('the calls of a replay add up', () => {
   const answer = { batches: [{ data: { counts } }], remaining: 2 } as Parameters<typeof addReplay>[1];
   const first = addReplay({ stored: 0, failed: 0, remaining: null }, answer);
   expect(addReplay(first, answer)).toEqual({ stored: 6, failed: 4, remaining: 2 });
+});
+
+it('of a merge, only the fields that it has are corrected, and an empty one is cleared', () => {
+  const merged = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', is_public: 'yes' };
+  const fields = fieldsToCorrect({
+    type: 'shops',
+    mode: 'merge',
+    errors: [{ field: 'region', code: 'required', message: 'is required' }],
+    record: merged,
+  });
+  expect(fields.map(({ name }) => name)).toEqual(['shop_id', 'region', 'is_public']);
+  const values = { ...valuesOf(fields, merged), region: 'GB', is_public: '' };
+  expect(readForm(fields, values, 'merge')).toEqual({
+    record: { shop_id: merged.shop_id, region: 'GB', is_public: null },
+    problems: new Map(),
+  });
 });

@@ -21,7 +21,14 @@ it('a step that is continued never splits a request that was sent before it stop
   onTestFinished(server.close);
   const connection = new Connection({ url: server.url, key: 'console' });
   const send = async (sent: SentRows, signal: AbortSignal) => {
-    const step = { connection, type: 'interactions', key: 'step', dryRun: false, done: 0 } as const;
+    const step = {
+      connection,
+      type: 'interactions',
+      key: 'step',
+      mode: 'replace',
+      dryRun: false,
+      done: 0,
+    } as const;
     for await (const _ of sendRows(rows(), { ...step, sent, signal })) expect.fail('a request was answered');
   };
   const sent = new SentRows();

@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { suggestType } from '../../client/src/parsing/columns/suggest-columns.ts';
+import { makeXlsx } from '../../client/test/files/make-xlsx.ts';
 import {
+  absentFields,
   complaintsAbout,
   type DescribedFile,
   describeFile,
@@ -24,6 +26,17 @@ async function checkerOf(name: string, text: string, changed: Partial<Settings> 
   return new RowChecker(file, { ...suggestSettings(file, file.suggestedType ?? 'shops'), ...changed });
 }
 
+it('each column of a spreadsheet shows its own values, and other sheets with data are named', async () => {
+  const shops = [
+    ['shop_id', '', 'name', ''],
+    [shopId, 'one', 'Bakery', 'two'],
+  ];
+  const path = makeXlsx('shops.xlsx', shops, { others: { Notes: [[]], Old: shops } });
+  const file = await described('shops.xlsx', new Uint8Array(readFileSync(path)));
+  expect(file.firstRows).toEqual([{ line: 2, cells: [shopId, 'one', 'Bakery', 'two'] }]);
+  expect(file.otherSheets).toEqual(['Old']);
+});
+
 it('the type is suggested by the name of the file, or otherwise by its columns', () => {
   expect(suggestType('02-shops_2026.csv', ['transaction_id'])).toBe('shops');
   expect(suggestType('export.csv', ['Shop ID', 'Name', 'Region'])).toBe('shops');
@@ -44,9 +57,13 @@ it('columns, separator and encoding of a CSV are detected, even if it is compres
   expect(settings.map).toEqual({ 'Shop ID': 'shop_id', Name: 'name', Region: 'region', Owner: '' });
   // The ids in the file are not UUIDs, so UUIDs are derived from that column.
   expect(settings.idFrom).toEqual(['Shop ID']);
-  expect(complaintsAbout(file, { ...settings, map: { ...settings.map, Region: '' } })).toEqual([
+  const without = { ...settings, map: { ...settings.map, Region: '' } };
+  expect(complaintsAbout(file, { ...without, isMerged: undefined })).toEqual([
     'no column matches region, which shops require; choose its column',
   ]);
+  // Stored shops keep their region.
+  expect(complaintsAbout(file, without)).toEqual([]);
+  expect(absentFields(without)).toEqual(['region', 'is_public', 'created', 'updated', 'is_deleted']);
   const latin = Uint8Array.from('shop_id,name,region\n1,Caf\xe9,GB\n', (letter) => letter.charCodeAt(0));
   expect(await described('shops.csv', latin)).toMatchObject({ detectedEncoding: 'windows-1252' });
 });
@@ -101,10 +118,31 @@ it('the rest is a CSV with reasons that can be uploaded again', async () => {
     { line: 2, cells: ['1', 'a;b', '3'], record: undefined, problems },
     { line: 3, cells: undefined, text: '1;2;3;4', record: undefined, problems: malformed },
   ]);
-  expect(await rest.text()).toBe(
+  expect(await rest.content.text()).toBe(
     'shop_id;name;region;failed_reason\n1;"a;b";3;region: must be a 2-letter country code\n1;2;3;4;has 4 cells\n',
   );
-  expect(restName('shops.csv.gz')).toBe('shops.failed.csv');
+  expect(restName('shops.csv.gz', rest.extension)).toBe('shops.failed.csv');
+});
+
+it('a corrected row keeps the fields that it does not have, in the file of failed rows too', async () => {
+  const checker = await checkerOf('shops.ndjson', `{"shop_id":"${shopId}","region":7}\n`);
+  const lacking = checker.ofRecord({ line: 1, record: { shop_id: shopId, region: 7 } });
+  const clearing = checker.ofRecord({ line: 2, record: { shop_id: shopId, name: null, is_public: true } });
+  const region = checker.header.indexOf('region');
+  const corrected = checker.ofCells(1, lacking.cells?.with(region, 'GB') ?? [], lacking.absent);
+  expect(corrected.record).toEqual({ shop_id: shopId, region: 'GB' });
+  const again = checker.ofCells(1, corrected.cells?.with(region, 'FR') ?? [], corrected.absent);
+  expect(again.record).toEqual({ shop_id: shopId, region: 'FR' });
+  const rest = restOf(checker, [lacking, clearing]);
+  const lines = (await rest.content.text()).trimEnd().split('\n');
+  expect(rest.extension).toBe('ndjson');
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    { shop_id: shopId, region: '7', failed_reason: expect.stringContaining('region: ') },
+    { shop_id: shopId, name: null, is_public: true, failed_reason: expect.stringContaining('name: ') },
+  ]);
+  // An empty cell would clear a field, so a CSV has only the columns that the rows have.
+  const same = restOf(checker, [lacking]);
+  expect((await same.content.text()).split('\n')[0]).toBe('shop_id,region,failed_reason');
 });
 
 it('no message about a file mentions an option of the command', () => {

@@ -7,12 +7,14 @@ import { erasures } from './erasures.ts';
 import { exports } from './exports.ts';
 import { followers } from './followers.ts';
 import { interactions, keyedInteractions } from './interactions.ts';
+import { merges } from './merges.ts';
 import { keyOperators, neighbours } from './operators.ts';
 import { browsers, interactionBatches, replays } from './replays.ts';
 
 /** Every kind of client. A new capability adds one. */
 export const clientKinds: readonly ClientKind[] = [
   exports,
+  merges,
   interactions,
   keyedInteractions,
   interactionBatches,

@@ -76,6 +76,8 @@ async function sendBatches(stage: Stage, issueKey?: () => Promise<string>): Prom
         await sleep(300 + random.below(500));
         continue;
       }
+      // A process with lower limits may refuse it, after another one has stored it.
+      if (JSON.stringify(reply.body).includes('too_many_records')) break;
       // A restore may have lost the key.
       if (reply.status === 401 && rewinds < organisation.rewinds) {
         rewinds = organisation.rewinds;

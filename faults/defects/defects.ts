@@ -59,9 +59,9 @@ export const defects: readonly Defect[] = [
     breaks: /^I1: \w+: (changed or not erased|an older version)$/,
     edits: [
       {
-        file: 'uploads/store/store-batch.js',
-        text: 'versions.lastOf(id)?.row',
-        by: 'ids.indexOf(id)',
+        file: 'uploads/store/versions.js',
+        text: 'this.#last.set(id, this.#overlaid(before, next, next.sent));',
+        by: 'if (!before) this.#last.set(id, this.#overlaid(before, next, next.sent));',
       },
     ],
   },

@@ -24,6 +24,8 @@ export class Organisation {
   readonly keys: Key[] = [];
   /** The customers, by their index. */
   readonly people: readonly Person[];
+  /** The records that a client merges and checks by itself. */
+  readonly merged = new Set<string>();
   /** Whether a client may have discarded rejections. */
   mayDiscard = false;
   readonly #tables = new Map<string, number>();

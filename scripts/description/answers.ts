@@ -1,8 +1,9 @@
 import type { JsonSchema } from '../../src/http/operation/operation.ts';
 import { limits } from '../../src/limits.ts';
-import { problemCodes } from '../../src/registry/fields.ts';
+import { modes, problemCodes } from '../../src/registry/fields.ts';
 import { uploadTypes } from '../../src/registry/upload-types.ts';
 import { groupings, windowNames } from '../../src/reports/definitions.ts';
+import { runStatuses } from '../../src/runs/find-runs.ts';
 
 const count = { type: 'integer', minimum: 0 };
 const index = { type: 'integer', minimum: 0, description: "position in the request's `records`, from 0" };
@@ -78,6 +79,18 @@ const receipt = {
   request_id: uuid,
   operation: { type: 'string', enum: ['upload', 'replay'] },
   type: typeOrNull('null for a replay of several types'),
+  mode: {
+    type: ['string', 'null'],
+    enum: [...modes, null],
+    description: 'null for interactions, replays and receipts of earlier versions',
+  },
+  run_id: { type: ['string', 'null'], format: 'uuid', description: 'null if the request named no run' },
+  file: { type: ['integer', 'null'], minimum: 0, description: 'the index of the file in the run, from 0' },
+  first_record: {
+    type: ['integer', 'null'],
+    minimum: 1,
+    description: "the number of the request's first record in the file",
+  },
   status: { type: 'integer', enum: [200, 207, 400], description: 'of the batches that are stored' },
   received: instant,
   key_id: text,
@@ -88,6 +101,52 @@ const receipt = {
   complete: { type: 'boolean', description: 'whether every batch is stored' },
   missing_batches: { type: 'array', items: { type: 'integer', minimum: 1 } },
   counts,
+};
+
+const unseen = {
+  not_sent: { ...count, description: 'records that the client did not send; 0 until the run has ended' },
+  not_kept: {
+    ...count,
+    description: 'records that the client sent and the service did not keep; 0 until the run has ended',
+  },
+};
+const runSummary = {
+  run_id: uuid,
+  name: text,
+  status: {
+    type: 'string',
+    enum: runStatuses,
+    description:
+      'an open run is `interrupted` without a request or a heartbeat for 15 minutes, and `running` again with the next one',
+  },
+  opened: instant,
+  last_activity: {
+    ...instant,
+    description: 'when it was opened, when it ended, or its last request or heartbeat',
+  },
+  ended: { type: ['string', 'null'], format: 'date-time' },
+  key_id: text,
+  client_version: { type: ['string', 'null'] },
+  file_count: count,
+  requests: { ...count, description: 'receipts of the run' },
+  counts,
+  ...unseen,
+};
+const run = {
+  ...runSummary,
+  files: {
+    type: 'array',
+    items: closed({
+      file: { ...count, description: 'its index, from 0' },
+      name: text,
+      bytes: count,
+      sha256: text,
+      type,
+      requests: count,
+      counts,
+      ...unseen,
+    }),
+  },
 };
 
 /** The response schemas for uploads, receipts, rejections and warnings. */
@@ -139,7 +198,14 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   UploadAnswer: withOptional(
     closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
     // This does not use `const`, because a Python client generator turns it into code that does not parse.
-    { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
+    {
+      dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' },
+      cleared: {
+        type: 'object',
+        additionalProperties: { type: 'integer', minimum: 1 },
+        description: 'only in the answer to a dry run: how many stored values would be lost, by field',
+      },
+    },
   ),
   Accepted: closed({
     received: count,
@@ -162,6 +228,17 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   Receipt: closed({ ...receipt, batches }),
   ReceiptSummary: closed(receipt),
+  Run: withOptional(closed(run), {
+    reasons: {
+      type: 'array',
+      description:
+        'only if a single run is read: why records of the run failed that are still kept as rejections, the most frequent first',
+      items: closed({ type, code, field: { type: ['string', 'null'] }, count }),
+    },
+    links: { ...closed({ requests: text, rejections: text }), description: 'only if a single run is read' },
+  }),
+  RunSummary: closed(runSummary),
+  RunPage: pageSchema('runs', 'RunSummary'),
   Erasure: closed(erasure),
   RequestedErasure: closed({
     ...erasure,
@@ -227,6 +304,11 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     errors: {
       type: 'array',
       items: closed({ field: { type: ['string', 'null'] }, code, message: text }),
+    },
+    mode: {
+      type: 'string',
+      enum: modes,
+      description: 'how a replay stores the record: as a whole, or only the fields that it has',
     },
     record: {
       description: `the record as it was sent, or as it would have been stored; null if it was larger than ${limits.recordBytesMax / 1024} KiB`,

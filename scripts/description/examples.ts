@@ -10,6 +10,7 @@ import { interactionExample } from '../../src/registry/interaction.ts';
 import { idFieldOf } from '../../src/registry/resources.ts';
 import { correlation, definitions } from '../../src/reports/definitions.ts';
 import type { Figures, RecommendationsReport } from '../../src/reports/read-report.ts';
+import type { Run } from '../../src/runs/find-runs.ts';
 import { batchAnswer, type UploadAnswer } from '../../src/uploads/answer/answer.ts';
 import { created, failed, type Outcome } from '../../src/uploads/answer/outcome.ts';
 
@@ -38,6 +39,10 @@ const receipt: Receipt = {
   request_id: requestId,
   operation: 'upload',
   type: 'shops',
+  mode: 'replace',
+  run_id: null,
+  file: null,
+  first_record: null,
   status: 200,
   received: '2026-03-14T09:26:53.035Z',
   key_id: '7dQk2LrX9Ab',
@@ -51,6 +56,36 @@ const receipt: Receipt = {
   batches,
 };
 const { batches: _batches, ...receiptSummary } = receipt;
+
+const run: Run = {
+  run_id: '019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988',
+  name: 'nightly export',
+  status: 'finished',
+  opened: '2026-03-14T09:26:04.560Z',
+  last_activity: '2026-03-14T09:27:10.042Z',
+  ended: '2026-03-14T09:27:10.042Z',
+  key_id: '7dQk2LrX9Ab',
+  client_version: '0.2.0',
+  file_count: 1,
+  requests: 1,
+  counts: receipt.counts,
+  not_sent: 0,
+  not_kept: 0,
+  files: [
+    {
+      file: 0,
+      name: 'shops.csv',
+      bytes: 190,
+      sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+      type: 'shops',
+      requests: 1,
+      counts: receipt.counts,
+      not_sent: 0,
+      not_kept: 0,
+    },
+  ],
+};
+const { files: _files, ...runSummary } = run;
 
 const interaction = interactionAnswer({ ...interactionExample, interaction_id: requestId });
 
@@ -135,6 +170,17 @@ export const publicExamples: Examples = {
     days: [
       { day: '2026-03-14', uploads: { complete: 1, partial: 1, failed: 0 }, records: receiptSummary.counts },
     ],
+  },
+  RunAnswer: run,
+  'note-heartbeat 200': { run_id: run.run_id, status: 'running' },
+  'list-runs 200': { runs: [runSummary], next_cursor: null },
+  'get-run 200': {
+    ...run,
+    reasons: [],
+    links: {
+      requests: `/v1/requests?run_id=${run.run_id}`,
+      rejections: `/v1/rejections?run_id=${run.run_id}`,
+    },
   },
   'discard-rejections 200': { discarded: 12, has_more: false },
   'record-interaction 201': interaction,

@@ -3,6 +3,7 @@ import type { ApiName } from '../../src/errors.ts';
 import { jsonLines } from '../../src/http/operation/accept.ts';
 import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
 import {
+  changesSchemaName,
   pageSchemaName,
   schemaName,
   storedExample,
@@ -10,7 +11,7 @@ import {
 } from '../../src/http/operation/stored-records.ts';
 import type { Field } from '../../src/registry/fields.ts';
 import { interaction } from '../../src/registry/interaction.ts';
-import { type ResourceType, resources, resourceTypes } from '../../src/registry/resources.ts';
+import { idFieldOf, type ResourceType, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { answerSchemas, pageSchema } from './answers.ts';
 import { codeSamplesOf } from './code-samples.ts';
 import { errorSchemas, errorSection } from './errors.ts';
@@ -92,6 +93,10 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
         description: 'What was created or changed, in order, for clients that keep a copy.',
       },
       { name: 'Receipts', description: 'The answers to uploads, kept.' },
+      {
+        name: 'Runs',
+        description: 'Uploads of one or several files, which the requests of a client can name.',
+      },
       { name: 'Rejections', description: 'Failed records, which can be corrected or replayed.' },
       { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },
       {
@@ -132,6 +137,7 @@ function recordSchemas(): Record<string, JsonSchema> {
   return Object.fromEntries(
     resourceTypes.flatMap((type) => [
       [schemaName(type), objectSchema(resources[type].fields)],
+      [changesSchemaName(type), { ...objectSchema(resources[type].fields), required: [idFieldOf(type)] }],
       [storedSchemaName(type), storedSchema(type)],
       [pageSchemaName(type), pageSchema('records', storedSchemaName(type))],
     ]),

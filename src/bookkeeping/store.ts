@@ -4,6 +4,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client } from '../postgres/pool.ts';
 import { beginAgainUnless, inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
+import type { Mode } from '../registry/fields.ts';
 
 export interface ChangedIds {
   readonly count: number;
@@ -143,6 +144,10 @@ export interface ReceiptHead {
   readonly requestId: string;
   readonly operation: 'upload' | 'replay';
   readonly type: string | null;
+  /** Null for interactions and replays. */
+  readonly mode: Mode | null;
+  /** Null if the request named no run. */
+  readonly run: { readonly runId: string; readonly file: number; readonly firstRecord: number | null } | null;
   readonly keyId: string;
   readonly idempotencyKey: string | null;
   readonly bodyBytes: number;
@@ -162,8 +167,8 @@ export const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 
 
 const text = `
   insert into receipts as r (organisation_id, request_id, operation, type, key_id, idempotency_key, body_bytes,
-    batch_count, status, duration_ms, batches, ${counted.join(', ')})
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, array[$11::integer], $12, $13, $14, $15, $16, $17)
+    batch_count, mode, run_id, file, first_record, status, duration_ms, batches, ${counted.join(', ')})
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, array[$15::integer], $16, $17, $18, $19, $20, $21)
   on conflict (organisation_id, request_id) do update
     set type = case when r.type = excluded.type then r.type end,
       status = case when r.status = excluded.status then r.status else 207 end,
@@ -182,6 +187,10 @@ export function receiptEntry(head: ReceiptHead, added: ReceiptAddition): Write[]
     head.idempotencyKey,
     head.bodyBytes,
     head.batchCount,
+    head.mode,
+    head.run?.runId ?? null,
+    head.run?.file ?? null,
+    head.run?.firstRecord ?? null,
     added.status,
     added.durationMs,
     added.batch,

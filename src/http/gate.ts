@@ -11,7 +11,7 @@ import {
   type Principal,
   unauthorized,
 } from '../keys/authenticate.ts';
-import { lacksPermission, permits } from '../keys/permissions.ts';
+import { lacksPermission, type Permission, permits, permitsUploads } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type ActiveToken, authenticateOperator, findToken } from '../operator/admin-tokens.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -70,13 +70,21 @@ export function admit(request: FastifyRequest, parts: Parts): Promise<Admission>
     if (request.is404) refuseUnknownType(request);
     refuseUnknownAddress(request, config);
     refuseOtherMethod(request);
-    if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
-      throw lacksPermission(operation.permission);
-    }
+    if (operation?.permission) refuseWithout(operation, operation.permission, principal);
     if (operation?.permission) refuseWrongClock(operation, parts);
     admission.query = queryOf(request);
     if (operation?.storesRecords && principal?.quota) applyQuota(request, principal.quota, admission);
   });
+}
+
+function refuseWithout(
+  { isForUploaders }: Operation<never>,
+  needed: Permission,
+  principal: Principal | undefined,
+): void {
+  const granted = principal?.permissions ?? [];
+  if (!permits(granted, needed) && !(isForUploaders && permitsUploads(granted)))
+    throw lacksPermission(needed);
 }
 
 async function noting(check: (admission: Admission) => Promise<void>): Promise<Admission> {
@@ -360,9 +368,12 @@ export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A dry run would reveal which references exist. */
-export function refuseDryRun({ query }: Call): void {
-  if (query.dry_run !== true) return;
+/** A dry run would reveal which references exist, and runs belong to the organisation's own programs. */
+export function refuseForVisitors({ query }: Call): void {
+  const field = ['dry_run', 'run_id', 'file', 'first_record'].find(
+    (name) => (query[name] ?? false) !== false,
+  );
+  if (field === undefined) return;
   const message = 'cannot be used with a browser key; use another key';
-  throw invalidRequest({ field: 'dry_run', code: 'not_combinable', message });
+  throw invalidRequest({ field, code: 'not_combinable', message });
 }

@@ -10,6 +10,7 @@ import { recordOperations } from './routes/records.ts';
 import { rejectionOperations } from './routes/rejections.ts';
 import { reportOperations } from './routes/reports.ts';
 import { requestOperations } from './routes/requests.ts';
+import { runOperations } from './routes/runs.ts';
 import { uploadOperations } from './routes/upload.ts';
 
 /** In the order of the API reference. */
@@ -19,6 +20,7 @@ export const operations: readonly Operation[] = [
   ...recordOperations,
   changesOperation,
   ...requestOperations,
+  ...runOperations,
   ...rejectionOperations,
   ...interactionOperations,
   ...reportOperations,

@@ -8,8 +8,9 @@ import type { FieldProblem } from '../registry/fields.ts';
 import { erasedPerson, peopleOf } from '../registry/personal.ts';
 import { referenceNotFound } from '../registry/resources.ts';
 import { personalFields } from '../registry/upload-types.ts';
-import { keepMissing, type NewRejections } from '../rejections/keep-rejections.ts';
+import { keepRejections, type NewRejections } from '../rejections/keep-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
+import { recordWriter } from '../rejections/record-json.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
 import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
 import { openIdsAmong } from '../suppression/hidden-ids.ts';
@@ -175,16 +176,20 @@ async function keepRejection(
   const kinds = new KindList(type, false);
   const kindId = kinds.idOf(problems);
   const [, ...arrays] = arraysOf([added]);
+  const write = recordWriter(type, { count: 1, arrays });
   const rejections: NewRejections = {
     count: 1,
     rejectionIds: binaryArray('uuid', [randomUUIDv7()]),
     kindIds: binaryArray('uuid', [kindId]),
     indices: binaryArray('int4', [0]),
     recordIds: binaryArray('uuid', [isKeyed(added) ? interactionId : null]),
+    updated: binaryArray('timestamptz', [null]),
+    texts: binaryArray('text', [write(0)]),
+    modes: binaryArray('text', ['replace']),
   };
   await Promise.all([
     storeKinds(client, organisationId, type, kinds.all),
-    keepMissing(client, organisationId, type, requestId, { count: 1, arrays }, rejections),
+    keepRejections(client, organisationId, type, requestId, rejections),
   ]);
   return kindId;
 }

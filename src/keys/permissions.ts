@@ -1,5 +1,6 @@
 import { RequestError } from '../errors.ts';
 import { type ResourceType, resourceTypes } from '../registry/resources.ts';
+import type { UploadType } from '../registry/upload-types.ts';
 
 /** `data:write` covers every type, while `data:write:shops` covers only shops. */
 export type Permission =
@@ -39,6 +40,17 @@ export function isPermission(value: string): value is Permission {
 
 export function permits(granted: readonly string[], needed: Permission): boolean {
   return granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
+}
+
+/** Whether a key may upload anything at all. */
+export function permitsUploads(granted: readonly string[]): boolean {
+  return granted.some(
+    (permission) => permission.startsWith('data:write') || permission === 'interactions:write',
+  );
+}
+
+export function uploadPermission(type: UploadType): Permission {
+  return type === 'interactions' ? 'interactions:write' : `data:write:${type}`;
 }
 
 export function lacksPermission(permission: Permission): RequestError {

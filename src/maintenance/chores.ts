@@ -26,6 +26,7 @@ import { removeOrganisations } from '../removal/remove-organisations.ts';
 import { ReportKeeper, reportLagMs } from '../reports/keep-report.ts';
 import { dropExpiredDays, expireRows } from '../retention/expire-rows.ts';
 import { purgeKinds, purgeRejections } from '../retention/purge-rejections.ts';
+import { purgeFileClaims, purgeRuns } from '../runs/purge-runs.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import type { Chore } from './maintenance.ts';
 import { waitingWork } from './waiting-work.ts';
@@ -184,6 +185,14 @@ function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
         const left = await runJobs(pool, rejections, round);
         const kinds = await purgeKinds(pool, limits.rejectionKindLifeMs, round);
         return left === 'all' ? kinds : left;
+      },
+    },
+    {
+      name: 'remove old runs',
+      async run(round) {
+        const left = await purgeRuns(pool, config.receiptsKeptDays, round);
+        const claims = await purgeFileClaims(pool, round);
+        return left === 'all' ? claims : left;
       },
     },
     {

@@ -18,6 +18,7 @@ import { interaction } from '../registry/interaction.ts';
 import { idFieldOf } from '../registry/resources.ts';
 import { inOrderOfReference, type UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
+import { listFileClaims } from '../runs/move-file-claims.ts';
 import { ExportJournal } from './export-journal.ts';
 import { moveLimits } from './limits.ts';
 import { countsOf, format, formatVersion, type Manifest, MoveRefused } from './manifest.ts';
@@ -80,6 +81,7 @@ export async function exportOrganisation(
     changes_cursor: journal.head.changes_cursor,
     counts: countsOf(files),
     files,
+    file_claims: await listFileClaims(serving, organisationId),
   };
   await journal.finish(manifest);
   await log('organisation.exported', { counts: manifest.counts });

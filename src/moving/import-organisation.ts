@@ -9,6 +9,7 @@ import type { BatchAnswer } from '../receipts/batch-answer.ts';
 import { findReceipt } from '../receipts/receipts.ts';
 import { inOrderOfReference } from '../registry/upload-types.ts';
 import { uuidV7Words } from '../registry/uuid-v7.ts';
+import { addFileClaims } from '../runs/move-file-claims.ts';
 import { Suppressions } from '../suppression/suppressions.ts';
 import { UploadChecker } from '../uploads/read/upload-checker.ts';
 import { commitBatch, type Progress } from '../uploads/store/commit-batch.ts';
@@ -56,6 +57,7 @@ export async function importOrganisation(
   } finally {
     await checker.close();
   }
+  await addFileClaims(pools.serving, begun.organisationId, manifest.file_claims ?? []);
   const { failed } = await importedSoFar(pools.serving, begun);
   await noteImported(pools.admin, by, begun.organisationId, { manifest, sha256, failed });
   return { manifest, wasDone: false, failed };
@@ -110,6 +112,8 @@ class ImportRun {
       organisationId,
       keyId: importKeyId,
       type: part.type,
+      mode: null,
+      run: null,
       bodyBytes: body.length,
       batchCount,
       startedMs: performance.now(),
@@ -120,6 +124,7 @@ class ImportRun {
     const { batches } = await this.#checker.check({
       organisationId,
       type: part.type,
+      mode: 'replace',
       body,
       recordsMax: rows,
       isLines: true,

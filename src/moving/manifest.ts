@@ -3,7 +3,10 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { organisationName, slugProblem } from '../operator/rules.ts';
+import { isUuid } from '../registry/fields.ts';
+import { readDateTime } from '../registry/times.ts';
 import { type UploadType, uploadTypes } from '../registry/upload-types.ts';
+import type { FileClaim } from '../runs/move-file-claims.ts';
 import { moveLimits } from './limits.ts';
 
 /** Thrown if a move cannot be done as requested. The message is for the operator. */
@@ -36,6 +39,8 @@ export interface Manifest {
   readonly changes_cursor: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly files: readonly Part[];
+  /** Absent in exports of earlier versions. */
+  readonly file_claims?: readonly FileClaim[];
 }
 
 export const partName = (type: UploadType, number: number) =>
@@ -101,6 +106,8 @@ function checkManifest(read: unknown, folder: string): Manifest {
     typeof organisation.slug === 'string' &&
     slugProblem(organisation.slug) === undefined &&
     typeof organisationName.read(organisation.name) === 'string' &&
+    (manifest.file_claims === undefined ||
+      (Array.isArray(manifest.file_claims) && manifest.file_claims.every(isClaim))) &&
     Object.entries(countsOf(files)).every(([type, count]) => counts?.[type] === count);
   if (!isWhole)
     throw new MoveRefused(`${manifestName} in ${folder} was not written by an export; export again`);
@@ -122,6 +129,15 @@ function isPart(part: Part): boolean {
     Number.isSafeInteger(part.bytes) &&
     part.bytes > 0 &&
     /^[0-9a-f]{64}$/.test(part.sha256)
+  );
+}
+
+function isClaim(claim: FileClaim): boolean {
+  return (
+    /^[0-9a-f]{64}$/.test(claim?.sha256) &&
+    isUuid(claim.run_id) &&
+    typeof claim.claimed_at === 'string' &&
+    readDateTime(claim.claimed_at) !== undefined
   );
 }
 

@@ -35,6 +35,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'execute on function note_quota_usage',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
+    'select, insert, update, delete on runs',
+    'select, insert, delete on run_file_claims',
     'select, insert, update on receipts, record_counts, changes, change_counters',
     'select, insert, delete on record_count_changes, rejection_count_changes',
     'select, insert, update on leases, chore_runs',

@@ -10,6 +10,13 @@ export interface StoredReceipt extends Counts {
   readonly request_id: string;
   readonly operation: 'upload' | 'replay';
   readonly type: string | null;
+  /** Null for interactions, replays and uploads to earlier versions. */
+  readonly mode: string | null;
+  /** Null if the request named no run. */
+  readonly run_id: string | null;
+  /** The index of the file in the run. */
+  readonly file: number | null;
+  readonly first_record: number | null;
   readonly status: number;
   readonly key_id: string;
   readonly idempotency_key: string | null;
@@ -19,7 +26,7 @@ export interface StoredReceipt extends Counts {
   readonly batches: readonly number[];
 }
 
-const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
+const columns = `request_id, operation, type, mode, run_id, file, first_record::float8 as first_record, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
 /** Without the ids of people who are being erased. */

@@ -5,7 +5,7 @@ import { idFieldOf, perType, type Resource, type ResourceType, resources } from 
 import { personalFields, sentFields, type UploadType } from '../registry/upload-types.ts';
 
 /** The columns have the same names as the fields. */
-interface Table {
+export interface Table {
   readonly name: string;
   readonly id: string;
   readonly columns: readonly string[];

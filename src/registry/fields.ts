@@ -301,20 +301,24 @@ export function perPage(what: string, maximum: number, fallback: number) {
   return countUpTo(maximum, fallback, `${what} per page`);
 }
 
-/** Written in digits, as in a query parameter. */
 export function countUpTo(maximum: number, fallback: number, what = 'how many') {
+  return wholeNumber({ minimum: 1, maximum, description: `${what}, default ${fallback}` });
+}
+
+/** Written in digits, as in a query parameter. */
+export function wholeNumber(options: Required<Pick<Range, 'minimum' | 'maximum'>> & Description) {
+  const { minimum, maximum } = options;
   const outOfRange: Problem = {
     code: 'out_of_range',
-    message: `must be a whole number from 1 to ${maximum}`,
+    message: `must be a whole number from ${minimum} to ${maximum}`,
   };
-  const description = `${what}, default ${fallback}`;
   return {
-    schema: { type: 'integer', minimum: 1, maximum, description } as Schema<number>,
+    schema: { type: 'integer', ...options } as Schema<number>,
     column: 'numeric',
     required: true,
     read(value) {
-      const read = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-      return read >= 1 && read <= maximum ? read : outOfRange;
+      const read = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      return read >= minimum && read <= maximum ? read : outOfRange;
     },
   } satisfies Field;
 }
@@ -406,15 +410,28 @@ const repeatedField: Problem = {
   message: 'is given more than once in this record; send it once',
 };
 
-/** The check takes one value per field in the registry's order, or undefined if a field is absent. */
-export function makeCheck(fields: Readonly<Record<string, Field>>) {
+/**
+ * How records are stored over those with the same ids: as a whole, or field by field. When merging, a field that is left
+ * out keeps its stored value.
+ */
+export const modes = ['replace', 'merge'] as const;
+export type Mode = (typeof modes)[number];
+
+/**
+ * The check takes one value per field in the registry's order, or undefined if a field is absent. When merging, only the
+ * first field has to be there.
+ */
+export function makeCheck(fields: Readonly<Record<string, Field>>, mode: Mode = 'replace') {
   const inOrder = Object.values(fields);
+  const mayBeAbsent = (at: number) => mode === 'merge' && at > 0;
   const nameProblem = Object.keys(fields).map(problemNamer);
   return function check(values: readonly unknown[], repeated: readonly number[]): Checked {
     const row: (Scalar | Problem | null)[] = new Array(inOrder.length);
     let isBad = repeated.length > 0;
     for (let at = 0; at < inOrder.length; at++) {
-      const value = readField(inOrder[at] as Field, values[at]);
+      const field = inOrder[at] as Field;
+      const isLeftOut = values[at] === undefined && mayBeAbsent(at);
+      const value = isLeftOut ? (field.fallback ?? null) : readField(field, values[at]);
       row[at] = value;
       if (value !== null && isProblem(value)) isBad = true;
     }

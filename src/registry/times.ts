@@ -86,6 +86,11 @@ export function unixMsOf(instant: Instant): number {
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
+/** From days since 2000. */
+export function dateOf(days: number): string {
+  return new Date(epochMs + days * dayMs).toISOString().slice(0, 10);
+}
+
 /** In UTC, with microseconds. */
 export function isoOf(instant: Instant): string {
   const micros = ((BigInt(instant) % 1_000_000n) + 1_000_000n) % 1_000_000n;

@@ -5,16 +5,7 @@ import { mapInTurns } from '../json/map-in-turns.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { beginAgainUnless } from '../postgres/transactions.ts';
-import {
-  type Field,
-  oneOf,
-  optional,
-  perPage,
-  problemCodes,
-  type Scalar,
-  text,
-  uuid,
-} from '../registry/fields.ts';
+import { type Field, oneOf, optional, perPage, problemCodes, text, uuid } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { inOneSnapshot, openIdsAmong } from '../suppression/hidden-ids.ts';
@@ -43,6 +34,7 @@ export const rejectionFilters = {
     }),
   ),
   request_id: optional(uuid({ description: 'only rejections of this upload' })),
+  run_id: optional(uuid({ description: 'only rejections of the uploads of this run' })),
 } satisfies Record<string, Field>;
 
 export const rejectionPaging = {
@@ -54,16 +46,15 @@ export const rejectionPaging = {
 export async function rejectionPage(
   pool: Pool,
   organisationId: string,
-  query: Readonly<Record<string, Scalar>>,
+  filter: RejectionFilter,
+  { cursor, limit = limits.rejectionsPerPageDefault }: { cursor?: string; limit?: number },
 ): Promise<string> {
-  const { cursor, limit: asked, ...filter } = query;
-  const limit = asked === undefined ? limits.rejectionsPerPageDefault : Number(asked);
   await settleOrganisation(pool, organisationId);
   const { rejections, hidden, more } = await pageOfRejections(
     pool,
     organisationId,
-    filter as RejectionFilter,
-    { after: cursor as string | undefined, limit },
+    filter,
+    { after: cursor, limit },
     limits.rejectionPageBytesMax,
   );
   const errorsOfKinds = new Map<string, string>();
@@ -79,13 +70,13 @@ export async function rejectionPage(
 
 /** Only the errors and the record can contain characters that JSON escapes. */
 export function rejectionAsJson(
-  { rejection_id, type, request_id, index, record_id, record, ...reasons }: StoredRejection,
+  { rejection_id, type, request_id, index, record_id, mode, record, ...reasons }: StoredRejection,
   errors = errorsAsJson(reasons),
 ): string {
   const id = record_id === null ? null : `"${record_id}"`;
   return (
     `{"rejection_id":"${rejection_id}","type":"${type}","request_id":"${request_id}","index":${index},"id":${id},` +
-    `"rejected":"${timeOfUuidV7(rejection_id)}","errors":${errors},"record":${record}}`
+    `"rejected":"${timeOfUuidV7(rejection_id)}","errors":${errors},"mode":"${mode}","record":${record}}`
   );
 }
 
@@ -150,9 +141,9 @@ function nameOf({ type, code, field }: Group): string {
 
 /** A record that failed with several errors is in a group for each of them. */
 async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFilter): Promise<Group[]> {
-  const { code, field, request_id } = filter;
+  const { code, field, requestIds } = filter;
   const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
-  const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
+  const counted = requestIds && (await countByKind(pool, organisationId, requestIds));
   const kindIds = kinds.map(({ kind_id }) => kind_id);
   const ends = counted ?? (await endsOfKinds(pool, organisationId, kindIds));
   const groups = new Map<string, Group>();
@@ -185,10 +176,10 @@ export async function countRejections(
   organisationId: string,
   filter: RejectionFilter,
 ): Promise<number> {
-  const { request_id } = filter;
+  const { requestIds } = filter;
   await settleOrganisation(pool, organisationId);
   const kinds = await listKinds(pool, organisationId, filter);
-  const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
+  const counted = requestIds && (await countByKind(pool, organisationId, requestIds));
   return kinds.reduce(
     (sum, { kind_id, count }) => sum + (counted ? (counted.get(kind_id)?.count ?? 0) : count),
     0,
@@ -224,11 +215,11 @@ export async function discardRejections(
 async function kindsToDiscard(
   pool: Pool,
   organisationId: string,
-  { request_id, ...filter }: RejectionFilter,
+  { requestIds, ...filter }: RejectionFilter,
 ): Promise<readonly (readonly string[] | undefined)[]> {
   if (filter.code === undefined && filter.field === undefined) return [undefined];
   const kinds = await listKinds(pool, organisationId, filter);
-  if (request_id !== undefined) return [kinds.map(({ kind_id }) => kind_id)];
+  if (requestIds !== undefined) return [kinds.map(({ kind_id }) => kind_id)];
   const groups: string[][] = [];
   let room = 0;
   for (const { kind_id, count } of kinds) {

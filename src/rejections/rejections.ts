@@ -3,6 +3,7 @@ import { withoutSorting } from '../postgres/index-order.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import { withinBytes } from '../records/within-bytes.ts';
+import type { Mode } from '../registry/fields.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { inOneSnapshot, openIdsIn } from '../suppression/hidden-ids.ts';
@@ -15,7 +16,8 @@ import { countChange, type KindFilter, listKinds, type Reasons } from './rejecti
  */
 
 export interface RejectionFilter extends KindFilter {
-  readonly request_id?: string;
+  /** Only rejections of these requests. */
+  readonly requestIds?: readonly string[];
 }
 
 export interface StoredRejection extends Reasons {
@@ -25,6 +27,7 @@ export interface StoredRejection extends Reasons {
   readonly request_id: string;
   readonly index: number;
   readonly record_id: string | null;
+  readonly mode: Mode;
   readonly record: string | null;
 }
 
@@ -34,14 +37,14 @@ export interface RejectionRange {
 }
 
 /**
- * Uses the most suitable index: by request, by kind if the filter contains errors, by type, or by id. `kindIds` are the
+ * Uses the most suitable index: by requests, by kind if the filter contains errors, by type, or by id. `kindIds` are the
  * matching kinds, and undefined means all kinds. Equality is written as a range and an order, so that PostgreSQL cannot
  * choose another index. With `=`, it may scan by id instead, and read a million rows for a type without rejections.
  */
 export async function listIds(
   pool: Pool,
   organisationId: string,
-  { type, request_id }: Pick<RejectionFilter, 'type' | 'request_id'>,
+  { type, requestIds }: Pick<RejectionFilter, 'type' | 'requestIds'>,
   kindIds: readonly string[] | undefined,
   { after, limit }: RejectionRange,
 ): Promise<string[]> {
@@ -54,13 +57,13 @@ export async function listIds(
     where organisation_id = $1 and (${column}, rejection_id) > (${value}, $2) and ${column} <= ${value} ${more}
     order by ${column}, rejection_id ${most}) as next`;
   let from: string;
-  if (request_id !== undefined) {
+  if (requestIds !== undefined) {
     // A kind belongs to one type, so the type need not be checked separately. `is true` stops PostgreSQL from using the
     // index on kind or type.
     let more = '';
     if (kindIds !== undefined) more = `and (kind_id = any(${add(kindIds)}::uuid[])) is true`;
     else if (type !== undefined) more = `and (type = ${add(type)}) is true`;
-    from = next('request_id', `${add(request_id)}::uuid`, more);
+    from = `unnest(${add(requestIds)}::uuid[]) as q(id) cross join lateral ${next('request_id', 'q.id', more)}`;
   } else if (kindIds !== undefined)
     from = `unnest(${add(kindIds)}::uuid[]) as k(id) cross join lateral ${next('kind_id', 'k.id')}`;
   else if (type !== undefined) from = next('type', `${add(type)}::text`);
@@ -93,7 +96,7 @@ export async function readRejections(
 ): Promise<StoredRejection[]> {
   const { rows } = await pool.query<Omit<StoredRejection, keyof Reasons>>({
     text: `
-      select rejection_id, type, kind_id, request_id, index, record_id, record
+      select rejection_id, type, kind_id, request_id, index, record_id, mode, record
       from ${withinBytes({
         rows: 'select * from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])',
         order: 'rejection_id',
@@ -166,13 +169,17 @@ export async function pageOfRejections(
 export async function countByKind(
   pool: Pool,
   organisationId: string,
-  requestId: string,
+  requestIds: readonly string[],
 ): Promise<Map<string, { readonly count: number; readonly first: string; readonly last: string }>> {
   const { rows } = await pool.query<{ kind_id: string; count: number; first: string; last: string }>({
+    // `offset 0` forces one index lookup per request. With `any`, all rejections of an organisation that had grown were read.
     text: `
       select kind_id, count(*)::integer as count, min(rejection_id::text) as first, max(rejection_id::text) as last
-      from rejections where organisation_id = $1 and request_id = $2 group by kind_id`,
-    values: [organisationId, requestId],
+      from unnest($2::uuid[]) as q(id) cross join lateral (
+        select kind_id, rejection_id from rejections
+        where organisation_id = $1 and request_id = q.id offset 0) as found
+      group by kind_id`,
+    values: [organisationId, requestIds],
   });
   return new Map(rows.map(({ kind_id, ...counted }) => [kind_id, counted]));
 }
@@ -258,6 +265,24 @@ export async function findRejectionsOf(
     values: [organisationId, type, ...sent.arrays],
   });
   return rows;
+}
+
+export interface KeptRecord {
+  readonly mode: Mode;
+  readonly record: string | null;
+}
+
+export async function readKept(
+  client: Client,
+  organisationId: string,
+  rejections: readonly Pick<EarlierRejection, 'rejection_id'>[],
+): Promise<Map<string, KeptRecord>> {
+  if (rejections.length === 0) return new Map();
+  const { rows } = await client.query<KeptRecord & { rejection_id: string }>({
+    text: 'select rejection_id, mode, record from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])',
+    values: [organisationId, rejections.map(({ rejection_id }) => rejection_id)],
+  });
+  return new Map(rows.map((row) => [row.rejection_id, row]));
 }
 
 /** Skips rejections that no longer exist. */

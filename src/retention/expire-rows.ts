@@ -46,17 +46,17 @@ export async function dropExpiredDays(
   await drop();
 }
 
-/** The rows are deleted step by step by functions that run with the owner's permissions. */
+/** The rows of `tables`, with their ids, are deleted step by step by functions that run with the owner's permissions. */
 const expiring = {
   interactions: {
-    id: 'interaction_id',
+    tables: { interactions: 'interaction_id' },
     step: (organisationId: string) => ({
       text: 'select expire_interactions($1, $2, $3) as has_more',
       values: [organisationId, randomUUIDv7(), retentionLimits.rowsPerStep],
     }),
   },
   receipts: {
-    id: 'request_id',
+    tables: { receipts: 'request_id', runs: 'run_id' },
     step: (organisationId: string) => ({
       text: 'select expire_receipts($1, $2) as has_more',
       values: [organisationId, retentionLimits.receiptsPerStep],
@@ -112,20 +112,23 @@ async function skipEmpty(pool: Pool, type: Expiring): Promise<ReadonlySet<string
   return withRows;
 }
 
-/** Even a day after the last run, most organisations have nothing to delete, so a single statement finds the others. */
+/** Even a day after the last run, most organisations have nothing to delete, so one statement for each table finds the others. */
 async function organisationsWithRows(pool: Pool, type: Expiring): Promise<Set<string>> {
-  const { id } = expiring[type];
-  const { rows } = await pool.query<{ organisation_id: string }>(
-    `select p.organisation_id
-     from retention_progress p cross join lateral (
-       select r.${id} from ${type} r
-       where r.organisation_id = p.organisation_id and r.${id} >= p.deleted_below
-         and r.${id} < p.expired_below
-       order by r.${id} limit 1) old
-     where p.type = $1 and p.deleted_below < p.expired_below`,
-    [type],
-  );
-  return new Set(rows.map(({ organisation_id }) => organisation_id));
+  const found = new Set<string>();
+  for (const [table, id] of Object.entries(expiring[type].tables)) {
+    const { rows } = await pool.query<{ organisation_id: string }>(
+      `select p.organisation_id
+       from retention_progress p cross join lateral (
+         select r.${id} from ${table} r
+         where r.organisation_id = p.organisation_id and r.${id} >= p.deleted_below
+           and r.${id} < p.expired_below
+         order by r.${id} limit 1) old
+       where p.type = $1 and p.deleted_below < p.expired_below`,
+      [type],
+    );
+    for (const { organisation_id } of rows) found.add(organisation_id);
+  }
+  return found;
 }
 
 /** Changes nothing if more rows have expired in the meantime. */

@@ -3,16 +3,18 @@
 import { RequestError } from '../errors.ts';
 import type { KnownReferences } from '../interactions/known-ids.ts';
 import { limits } from '../limits.ts';
-import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
+import { IndexedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
+import { resources } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
 import { batchAnswer, type UploadAnswer } from './answer/answer.ts';
-import { created, type Outcome, stale, unchanged, updated } from './answer/outcome.ts';
+import { type Outcome, updated } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { Progress } from './store/commit-batch.ts';
 import { compare, type Target } from './store/compare.ts';
+import { withAllSent } from './store/sent-fields.ts';
 import { checkRows, outcomesOf, type StoredRows } from './store/store-batch.ts';
 import { checkInteractions } from './store/store-interactions.ts';
 import { holderOf } from './store/upload-idempotency-keys.ts';
@@ -27,7 +29,8 @@ export async function dryRun(
   batches: readonly CheckedBatch[],
 ): Promise<UploadAnswer> {
   const { organisationId, requestId, type, references } = rehearsal;
-  const rehearseBatch = batchRehearsal(organisationId, type, references);
+  const cleared: Cleared = {};
+  const rehearseBatch = batchRehearsal(organisationId, type, references, cleared);
   const rehearse = async (client: Client) => {
     await refuseReusedKey(client, rehearsal);
     const answers = [];
@@ -47,7 +50,7 @@ export async function dryRun(
     return answers;
   };
   const answers = await inTransaction(pool, rehearse, 'begin read only');
-  return { request_id: requestId, type, dry_run: true, batches: answers };
+  return { request_id: requestId, type, dry_run: true, cleared, batches: answers };
 }
 
 /** A dry run does not claim a key, and it does not replay the first response if the key was used with the same body. */
@@ -68,17 +71,27 @@ async function refuseReusedKey(
 
 type Rehearsed = Pick<StoredRows, 'outcomes' | 'checked'>;
 
+/** How many stored values would be lost, by field. */
+type Cleared = Record<string, number>;
+
 function batchRehearsal(
   organisationId: string,
   type: UploadType,
   references: KnownReferences,
+  cleared: Cleared,
 ): (client: Client, sent: CheckedBatch) => Promise<Rehearsed> {
   if (type === 'interactions')
     return (client, sent) => checkInteractions(client, organisationId, sent, references);
   // So that an id sent twice gets the same response as in an upload.
-  const versions = new Versions(type);
+  const versions = { replace: new Versions(type, 'replace'), merge: new Versions(type, 'merge') };
   return (client, sent) =>
-    outcomesFor({ client, organisationId, type }, sent, versions, references.suppressions);
+    outcomesFor(
+      { client, organisationId, type, mode: sent.mode },
+      sent,
+      versions[sent.mode],
+      references.suppressions,
+      cleared,
+    );
 }
 
 async function outcomesFor(
@@ -86,16 +99,27 @@ async function outcomesFor(
   sent: CheckedBatch,
   versions: Versions,
   suppressions: Suppressions,
+  cleared: Cleared,
 ): Promise<Rehearsed> {
   const { outcomes, checked } = await checkRows(target, sent, suppressions);
   const { rows } = checked;
-  const compared = await compare(target, rows);
-  const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
-  for (const row of compared.absent) againstStored[row] = created;
-  for (const row of compared.changed) againstStored[row] = updated;
-  for (const row of compared.stale) againstStored[row] = stale;
+  // Only this comparison tells which fields differ.
+  const compared = await compare(
+    { ...target, mode: 'merge' },
+    target.mode === 'merge' ? rows : withAllSent(rows),
+  );
+  const outcomeOf = versions.against(rows, compared);
+  for (let row = 0; row < rows.count; row++) outcomes[row] ??= outcomeOf(row);
   const indexed = new IndexedRows(rows);
-  for (let row = 0; row < rows.count; row++)
-    outcomes[row] ??= versions.apply(idAt(rows, row), { rows: indexed, row }, againstStored[row] as Outcome);
+  const fields = Object.keys(resources[target.type].fields);
+  // Replacing a record without `is_deleted` makes it false, as if the record had never been deleted.
+  const undeletes = (field: string, column: number, row: number) =>
+    target.mode === 'replace' && field === 'is_deleted' && indexed.valueAt(column, row).at(-1) === 0;
+  const isLost = (field: string, column: number, row: number) =>
+    indexed.isNullAt(column, row) || undeletes(field, column, row);
+  for (const [row, differing] of compared.differing)
+    for (const [column, field] of fields.entries())
+      if (differing & (1 << column) && outcomes[row] === updated && isLost(field, column, row))
+        cleared[field] = (cleared[field] ?? 0) + 1;
   return { outcomes, checked };
 }

@@ -163,11 +163,11 @@ class ReplayRun {
       try {
         const range = { after, limit };
         const found = await listReplayable(this.#parts.pool, organisationId, { ...filter, type }, range);
-        const rejections = found.filter(({ record }) => record !== null);
+        const rejections = ofOneMode(found).filter(({ record }) => record !== null);
         if (rejections.length > 0)
           await this.#storeBatch(type, rejections, await this.#check(type, rejections));
         if (attempt === 1) this.#batchMax = Math.min(2 * this.#batchMax, limits.recordsPerBatch);
-        return found.at(-1)?.rejection_id;
+        return ofOneMode(found).at(-1)?.rejection_id;
       } catch (error) {
         if (error instanceof Busy) return 'busy';
         if (!(error instanceof ChangedMeanwhile)) throw error;
@@ -202,7 +202,7 @@ class ReplayRun {
         interactionIds: stored.interactionIds,
       });
       const operation = 'replay' as const;
-      const body = { idempotencyKey: null, bodyBytes: 0, batchCount: answer.batch };
+      const body = { mode: null, run: null, idempotencyKey: null, bodyBytes: 0, batchCount: answer.batch };
       const head = { organisationId, requestId, operation, type, keyId, ...body };
       const receipt = { head, added: additionOf(startedMs, answer) };
       return {
@@ -220,6 +220,7 @@ class ReplayRun {
     const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
       type,
+      mode: rejections[0]?.mode ?? 'replace',
       body: Buffer.from(`{"records":[${rejections.map(({ record }) => record).join(',')}]}`),
       recordsMax: limits.recordsPerBatch,
       isLines: false,
@@ -247,6 +248,12 @@ class Busy extends Error {}
 
 /** An upload or another replay has stored one of the records, or a client has discarded it, so this replay must not. */
 class ChangedMeanwhile extends Error {}
+
+/** Up to the first one that is to be stored in another way. */
+function ofOneMode(rejections: readonly StoredRejection[]): readonly StoredRejection[] {
+  const other = rejections.findIndex(({ mode }) => mode !== rejections[0]?.mode);
+  return other < 0 ? rejections : rejections.slice(0, other);
+}
 
 /** These records are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];

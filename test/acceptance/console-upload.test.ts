@@ -78,7 +78,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       const page = await openScreen();
       const keys: string[] = [];
       let isLost = false;
-      await page.route(/\/v1\/data\/transactions$/, async (route) => {
+      await page.route(/\/v1\/data\/transactions\?mode=merge$/, async (route) => {
         keys.push(route.request().headers()['idempotency-key'] ?? 'none');
         if (isLost) return route.continue();
         isLost = true;
@@ -116,7 +116,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       await page.getByRole('button', { name: 'Upload 19,931 rows' }).click();
       const counts = page.getByLabel('What was stored');
       await expect.poll(() => counts.innerText()).toMatch(/Created\s+19,931\b/);
-      expect(await counts.innerText()).toMatch(/Failed\s+69\b/);
+      expect(await counts.innerText()).toMatch(/Failed\s+10\s+Not sent\s+59\b/);
       expect(keys.every((each) => /^console-[0-9a-f]{32}-\d+$/.test(each))).toBe(true);
       expect(keys.filter((each) => each === keys[0])).toHaveLength(2);
       expect(new Set(keys).size).toBe(keys.length - 1);
@@ -130,10 +130,10 @@ describe.skipIf(!existsSync(chromiumPath))(
       await page.getByRole('button', { name: 'Replace all' }).click();
       await page.getByRole('button', { name: 'Upload 21 corrected rows' }).click();
       await expect.poll(() => counts.innerText()).toMatch(/Created\s+19,952\b/);
-      expect(await counts.innerText()).toMatch(/Failed\s+48\b/);
+      expect(await counts.innerText()).toMatch(/Failed\s+10\s+Not sent\s+39\b/);
 
       const download = page.waitForEvent('download');
-      await page.getByRole('button', { name: 'Save the rest as CSV' }).click();
+      await page.getByRole('button', { name: 'Save the rest' }).click();
       const saved = await download;
       expect(saved.suggestedFilename()).toBe('export of 2026.failed.csv');
       const [header, ...rest] = readFileSync(await saved.path(), 'utf8')

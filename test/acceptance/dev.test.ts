@@ -2,6 +2,7 @@
 // @module-tag long
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -41,6 +42,7 @@ interface Dev {
   readonly process: ChildProcess;
   readonly output: string;
   readonly key: string;
+  readonly privacyKey: string;
   readonly url: string;
   readonly startedInMs: number;
 }
@@ -65,8 +67,8 @@ async function startDev(folder: string, identity: { uid?: number; gid?: number }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   await expect.poll(async () => (await apiOf(url).get('/health/ready')).status).toBe(200);
-  const key = /intake_\w+/.exec(output)?.[0] ?? '';
-  return { process: child, output, key, url, startedInMs: performance.now() - since };
+  const [key = '', privacyKey = ''] = output.match(/(?<=ey +)intake_\w+/g) ?? [];
+  return { process: child, output, key, privacyKey, url, startedInMs: performance.now() - since };
 }
 
 async function ctrlC(dev: Dev): Promise<void> {
@@ -82,6 +84,15 @@ async function expectNothingLeft(...inFolders: string[]): Promise<void> {
     return all.filter((line) => inFolders.some((folder) => line.includes(folder)));
   };
   await expect.poll(left).toEqual([]);
+}
+
+/** Checks that the second key can erase people and collect what is stored about them. */
+async function expectPrivacy({ url, privacyKey }: Dev): Promise<void> {
+  const officer = apiOf(url, privacyKey);
+  const customer_ids = [randomUUID()];
+  expect((await officer.post('/v1/erasures?dry_run=true', { customer_ids })).status).toBe(200);
+  expect((await officer.post('/v1/access-requests', { customer_ids })).status).toBe(202);
+  expect((await officer.get('/v1/data/customers')).status).toBe(200);
 }
 
 /** Runs the printed command unchanged in a shell. */
@@ -118,13 +129,18 @@ describe('npm run dev', () => {
       unchanged: 1,
     });
     expect((await apiOf(second.url, second.key).get('/v1/reports/recommendations')).status).toBe(200);
+    expect(second.privacyKey).toBe(first.privacyKey);
+    await expectPrivacy(second);
     await expect(startDev(folder)).rejects.toThrow(`already running at ${second.url}`);
     expect((await apiOf(second.url, second.key).get('/v1/data/shops')).status).toBe(200);
 
     process.kill(-(second.process.pid as number), 'SIGKILL');
     await once(second.process, 'exit');
+    // Data from before there were two keys.
+    rmSync(join(folder, '.intake/privacy-key'));
     const third = await startDev(folder);
     expect(third.key).toBe(first.key);
+    await expectPrivacy(third);
     await ctrlC(third);
     await expectNothingLeft(folder, home);
 

@@ -36,7 +36,7 @@ const later = '2026-01-02T00:00:00Z';
 
 /** Returns the response without the values that differ each time. */
 function comparable({ status, headers, body }: Answer): object {
-  const { request_id, dry_run, batches, ...rest } = body;
+  const { request_id, dry_run, cleared, batches, ...rest } = body;
   expect(request_id).toMatch(uuidV7);
   return {
     status,
@@ -202,7 +202,7 @@ describe('a dry run predicts the upload', () => {
 describe('a dry run', () => {
   it('is marked as such, and has the members of every upload', async () => {
     const { body } = await dryRun('tags', [newTag()]);
-    expect(Object.keys(body).toSorted()).toEqual(['batches', 'dry_run', 'request_id', 'type']);
+    expect(Object.keys(body).toSorted()).toEqual(['batches', 'cleared', 'dry_run', 'request_id', 'type']);
   });
 
   it('leaves no receipt, no rejection and nothing in the overview', async () => {

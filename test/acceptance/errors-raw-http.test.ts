@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
@@ -77,18 +79,59 @@ describe('requests that are not HTTP', () => {
 });
 
 describe('connections', () => {
-  it('a connection that is cut within a request does no harm to others, and is not an error of the service', async () => {
-    const { hostname, port } = new URL(server.url);
-    for (const part of ['GET /hea', upload(['Content-Length: 500'], '{"rec').toString(), '']) {
-      const socket = connect(Number(port), hostname);
-      socket.on('error', () => {});
-      socket.end(part);
-      await new Promise((resolve) => socket.on('close', resolve).resume());
-    }
+  /** Returns the lines about failures once everything that was sent earlier has been handled. */
+  async function failuresLogged(): Promise<{ level: number; msg: string; status?: number }[]> {
     await expectReady(server.url);
     const last = (await apiOf(server.url).get('/v1/data')).headers.get('x-request-id')!;
     await expect.poll(() => server.log.some((line) => line.includes(last))).toBe(true);
-    const { level, msg } = server.log.map((line) => JSON.parse(line)).find((line) => line.level >= 50) ?? {};
-    expect({ level, msg }).toEqual({});
+    const logged = server.log.map((line) => JSON.parse(line));
+    return logged.filter(({ level, status }) => level >= 50 || status >= 500);
+  }
+
+  async function send(bytes: string | Buffer): Promise<Socket> {
+    const { hostname, port } = new URL(server.url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.write(bytes, resolve));
+    return socket;
+  }
+
+  it('a connection that is cut within a request does no harm to others, and is not an error of the service', async () => {
+    for (const part of ['GET /hea', upload(['Content-Length: 500'], '{"rec').toString(), '']) {
+      const socket = await send(part);
+      const closed = new Promise((resolve) => socket.on('close', resolve).resume());
+      socket.end();
+      await closed;
+    }
+    expect(await failuresLogged()).toEqual([]);
+  });
+
+  it('a client that is killed while it sends a body, waits or reads an answer is not an error of the service', async () => {
+    const tags = Array.from({ length: 5_000 }, () => ({
+      tag_id: randomUUID(),
+      name: randomBytes(100).toString('base64'),
+    }));
+    expect((await apiOf(server.url, key).upload('tags', tags)).status).toBe(200);
+    const sent = Buffer.from(JSON.stringify({ records: tags }));
+    const zipped = gzipSync(sent);
+    const headersOf = (bytes: Buffer, more: string[] = []) =>
+      upload([`Content-Length: ${bytes.length}`, ...more], '');
+    const plain = headersOf(sent);
+    const compressed = headersOf(zipped, ['Content-Encoding: gzip']);
+    const requests = [
+      Buffer.concat([plain, sent.subarray(0, 200_000)]),
+      Buffer.concat([compressed, zipped.subarray(0, 200_000)]),
+      Buffer.concat([plain, sent]),
+      Buffer.concat([compressed, zipped]),
+    ];
+    // The kernel of a killed client resets its connections.
+    for (const bytes of requests) (await send(bytes)).resetAndDestroy();
+    for (const encoding of ['identity', 'gzip', 'br']) {
+      const headers = `${host}Authorization: Bearer ${key}\r\nAccept: application/x-ndjson\r\nAccept-Encoding: ${encoding}\r\n`;
+      const socket = await send(get(headers, '/v1/data/tags'));
+      await once(socket, 'data');
+      socket.resetAndDestroy();
+    }
+    expect(await failuresLogged()).toEqual([]);
   });
 });

@@ -52,6 +52,8 @@ beforeAll(async () => {
   api = apiOf(server.url, await server.createKey('acme'));
   otherApi = apiOf(server.url, await server.createKey('other'));
   await storeAwkward(api);
+  const file = { name: 'visits.csv', bytes: 1, sha256: '9f'.repeat(32), type: 'interactions' };
+  expect((await api.post('/v1/runs', { name: 'nightly', files: [file] })).status).toBe(201);
   otherIds.push(...Object.values(await storeReferenced(otherApi)));
   exported = await rowsOf(server.databaseUrl, 'acme', tables);
   // An export that takes longer than five seconds reports its progress.
@@ -204,6 +206,18 @@ describe('an import', () => {
     expect(name).toBe('acme');
   });
 
+  it('claims the files of interactions that were uploaded, for the same time', async () => {
+    const claimsIn = (databaseUrl: string) =>
+      queryDatabase(
+        databaseUrl,
+        `select encode(sha256, 'hex') as sha256, run_id, claimed_at from run_file_claims`,
+      );
+    const claims = await claimsIn(target);
+    expect(claims).toEqual(await claimsIn(server.databaseUrl));
+    expect(claims).toMatchObject([{ sha256: '9f'.repeat(32) }]);
+    expect(await queryDatabase(target, 'select from runs')).toEqual([]);
+  });
+
   it('assigns new ids to interactions', async () => {
     const idsIn = async (databaseUrl: string) =>
       (await queryDatabase<{ id: string }>(databaseUrl, 'select interaction_id as id from interactions')).map(
@@ -325,6 +339,15 @@ describe('an import', () => {
         const files = [{ ...first, file: `../acme/${first.file}` }, ...rest];
         writeFileSync(join(copy, 'manifest.json'), JSON.stringify({ ...manifestOf(copy), files }));
       },
+    ],
+    [
+      'a wrong claim on a file',
+      /was not written by an export/,
+      (copy: string) =>
+        writeFileSync(
+          join(copy, 'manifest.json'),
+          JSON.stringify({ ...manifestOf(copy), file_claims: [{ sha256: 'no' }] }),
+        ),
     ],
     [
       'no manifest',

@@ -139,7 +139,7 @@ describe.skipIf(!existsSync(executablePath))('the reference page (needs headless
         .first()
         .click(),
     ]);
-    expect(sent.url()).toBe(`${server.url}/v1/data/transactions?dry_run=true`);
+    expect(sent.url()).toBe(`${server.url}/v1/data/transactions?dry_run=true&mode=replace`);
     await page.close();
   });
 

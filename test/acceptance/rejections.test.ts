@@ -49,6 +49,7 @@ describe('a failed record', () => {
         code,
         message,
       })),
+      mode: 'replace',
       record: bad,
     });
     expect(rejection!.errors.map(({ field }) => field)).toEqual(['name', 'updated']);

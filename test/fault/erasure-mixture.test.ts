@@ -101,6 +101,7 @@ async function playRound(at: number): Promise<Round> {
   // The last erasures have not reached the lake yet, or are in the middle of it.
   if (round.hasLake) await processes.killLake();
   const erasures = await erasing;
+  if (round.violations.some(({ kind }) => kind === 'not swept')) console.log(await findCause());
   await untilQuiet();
   await checkTables(round, admin);
   if (round.hasLake) await checkLake(round, bytesInFolder(join(lake.path, round.organisationId)));
@@ -112,6 +113,20 @@ async function playRound(at: number): Promise<Round> {
       `${processes.pauses} pauses, ${violations} violations`,
   );
   return round;
+}
+
+/** Returns what the processes were waiting for when erasures did not end. */
+async function findCause(): Promise<string> {
+  const { rows } = await admin.query(
+    `select 'job' as what, to_jsonb(j)::text as state from jobs j
+     union all select 'lease', to_jsonb(l)::text from leases l
+     union all select 'slots', concat(holder, ' ', count(*), ' until ', max(ends_at)) from lake_slots group by holder
+     union all select 'erasures', concat(state, ' ', step, ' lake: ', lake_state, ' ', lake_after, ' ', count(*))
+       from erasures group by state, step, lake_state, lake_after
+     union all select 'transaction', concat(pid, ' ', state, ' ', wait_event, ' ', now() - xact_start, ' ', left(query, 200))
+       from pg_stat_activity where datname = current_database() and xact_start < now() - interval '1 second'`,
+  );
+  return [...rows.map(({ what, state }) => `${what}: ${state}`), processes.logs(20)].join('\n');
 }
 
 it(`${rounds} rounds erase the right people, all of them and nobody else`, {

@@ -35,6 +35,8 @@ const others = [
   'receipts',
   'receipt_batches',
   'upload_idempotency_keys',
+  'runs',
+  'run_file_claims',
   'rejections',
   'rejection_kinds',
   'rejection_count_changes',
@@ -146,7 +148,7 @@ it('every index, except on organisations, keys, tokens and the audit log, starts
      where t.relnamespace = 'public'::regnamespace and a.attname <> 'organisation_id'
        and t.relname not in ('organisations', 'api_keys', 'admin_tokens', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores', 'cursor_key', 'console_sessions', 'console_links', 'operator_sessions', 'processes', 'organisation_activity', 'chore_runs')`,
   );
-  // In the background, expired idempotency keys are purged for all organisations together. Leases and partitions do not
+  // In the background, expired idempotency keys and runs are purged for all organisations together. Leases and partitions do not
   // belong to an organisation.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([
     'access_requests: state',
@@ -159,6 +161,8 @@ it('every index, except on organisations, keys, tokens and the audit log, starts
     'lake_slots: slot',
     'leases: name',
     'log_backups: is_only',
+    'run_file_claims: claimed_at',
+    'runs: run_id',
     'upload_idempotency_keys: claimed_at',
   ]);
 });

@@ -103,6 +103,42 @@ it('a sweep waits for transactions that may have missed the suppression', async 
   expect([others, changes]).toEqual([{}, 1]);
 });
 
+it('a sweep finds a rejection that a merge has just put into a new one', async () => {
+  const { organisationId, upload, post } = await newOrganisation();
+  await endRewriting(test.pool, organisationId);
+  const customer = newCustomer();
+  await upload('customers', customer);
+  const transaction = newTransaction(randomUUID(), { student_id: customer.customer_id });
+  await post('/v1/data/transactions', { records: [transaction, newTransaction(shop.shop_id)] });
+  await erase(organisationId, customer.customer_id);
+  const merging = new pg.Client({ connectionString: test.databaseUrl });
+  await merging.connect();
+  try {
+    while ((await stateOf(organisationId)).step !== 'rejections')
+      await sweepStep(serving, organisationId, suppressions);
+    await merging.query('begin');
+    // A merge that fails deletes the rejection and writes one with its fields added. This has the same effect.
+    await merging.query(
+      `update rejections set rejection_id = 'ffffffff-ffff-7fff-8fff-ffffffffffff' where organisation_id = $1`,
+      [organisationId],
+    );
+    const sweeping = sweepNow(organisationId);
+    await untilPasses(async () => {
+      const { rows } = await test.pool.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%rejections%'`,
+      );
+      expect(rows).toHaveLength(1);
+    });
+    await merging.query('commit');
+    await sweeping;
+  } finally {
+    await merging.end();
+  }
+  await sweep(organisationId);
+  const { changes: _, ...others } = await tablesWith(test.pool, [customer.customer_id]);
+  expect(others).toEqual({});
+});
+
 it('two concurrent sweeps erase everything once', async () => {
   const { organisationId, upload } = await newOrganisation();
   const customers = many(30, () => newCustomer());

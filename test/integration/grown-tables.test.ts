@@ -18,7 +18,7 @@ import { queryDatabase } from '../support/query-database.ts';
 const rows = 30_000;
 const growing = [
   ...['rejections', 'receipts', 'receipt_batches', 'upload_idempotency_keys', 'interaction_idempotency_keys'],
-  ...['interactions', 'transactions', 'shops', 'tags'],
+  ...['interactions', 'transactions', 'shops', 'tags', 'runs', 'run_file_claims'],
 ];
 /** A filtered page scans 10,000 rows. A transaction that discards 10,000 rejections reads them twice. */
 const rowsReadMax = 21_000;
@@ -110,6 +110,22 @@ async function makeRequests(api: Api): Promise<void> {
     ...[`/v1/rejections?request_id=${body.request_id}`, '/v1/rejections/summary', '/v1/changes?limit=1000'],
   ])
     expect([path, (await api.get(path)).status]).toEqual([path, 200]);
+  const files = [{ name: 'transactions.csv', bytes: 1, sha256: '9f'.repeat(32), type: 'transactions' }];
+  const { body: run } = await api.post(
+    '/v1/runs',
+    { name: 'nightly', files },
+    { 'idempotency-key': randomUUID() },
+  );
+  const inRun = `run_id=${run.run_id}`;
+  expect(
+    (await api.post(`/v1/data/transactions?${inRun}&file=0`, { records: missing.slice(0, 9) })).status,
+  ).toBe(400);
+  for (const path of [
+    ...['/v1/runs', `/v1/runs/${run.run_id}`],
+    ...[`/v1/requests?${inRun}`, `/v1/rejections?${inRun}`, `/v1/rejections/summary?${inRun}`],
+  ])
+    expect([path, (await api.get(path)).status]).toEqual([path, 200]);
+  expect((await api.post(`/v1/runs/${run.run_id}/end`, { status: 'failed' })).status).toBe(200);
   const ofRequest = `request_id=${body.request_id}`;
   for (const filter of [ofRequest, 'type=tags'])
     expect((await api.send(`/v1/rejections/replay?${filter}`, { method: 'POST' })).status).not.toBe(500);

@@ -58,6 +58,8 @@ const large = [
   'shops',
   'receipts',
   'receipt_batches',
+  'runs',
+  'run_file_claims',
   'rejections',
   'audit_log',
   'api_keys',
@@ -236,9 +238,18 @@ async function useEverything(): Promise<void> {
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     const ofKeys = { expires_before: '2099-01-01T00:00:00Z', unused: 'true' };
     const ofActivity = { search: 'acme', by: 'requests', minutes: '5', days: '3' };
-    const ofReceipts = { type: 'tags', status: '200', idempotency_key: 'twice', from: instant, to: instant };
+    const ofReceipts = { type: 'tags', status: '200', idempotency_key: 'twice', run_id: firstUuid };
+    const ofTime = { from: instant, to: instant };
     const ofAudit = { actor: 'token:operator', action: 'key.issue', since: instant, until: instant };
-    const values = { ...names, ...ofKeys, ...ofActivity, ...ofReceipts, ...ofAudit, cursor: 'acme' };
+    const values = {
+      ...names,
+      ...ofKeys,
+      ...ofActivity,
+      ...ofReceipts,
+      ...ofTime,
+      ...ofAudit,
+      cursor: 'acme',
+    };
     await askEverything(admin, adminOperations, values);
     for (const path of ['/admin/v1/audit?limit=1', '/admin/v1/audit?limit=1&organisation=acme']) {
       const { next_cursor } = (await admin.get(path)).body;
@@ -291,6 +302,10 @@ async function useEverything(): Promise<void> {
     );
     for (const of of ['upload', 'interaction'])
       await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
+    await owner.query(
+      `update runs set run_id = uuid_floor(now() - interval '400 days') where name = 'failed'`,
+    );
+    await owner.query(`update run_file_claims set claimed_at = now() - interval '500 days'`);
     await addOldWeek(owner, randomUUID(), 20);
     await addOldChanges(owner, [randomUUID()], 20);
     const { rows: organisations } = await owner.query('select organisation_id from organisations limit 1');

@@ -51,7 +51,7 @@ let address: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'intake-readme-'));
   chmodSync(folder, 0o755);
-  for (const name of ['src', 'scripts', 'migrations', 'package.json', 'examples']) {
+  for (const name of ['src', 'scripts', 'migrations', 'package.json', 'examples', 'demo']) {
     cpSync(join(root, name), join(folder, name), { recursive: true });
   }
   for (const name of ['node_modules', 'client']) symlinkSync(join(root, name), join(folder, name));
@@ -93,7 +93,7 @@ async function paste(commands: readonly string[]): Promise<string[]> {
   const script = commands.map((command) => `${command}printf '%s' '${between}'\n`).join('');
   const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    timeout: 240_000,
+    timeout: 900_000,
   });
   return stdout.split(between).slice(0, -1);
 }
@@ -116,7 +116,7 @@ const here = ({ command }: Step) => command.replaceAll('127.0.0.1:8080', address
 
 it('the commands of docs/getting-started.md, pasted one after the other, print what it shows', async () => {
   const steps = stepsOf('docs/getting-started.md');
-  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(10).fill(true)]);
+  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(11).fill(true)]);
   // This page continues in the same shell.
   const later = stepsOf('docs/uploading/recommendations.md');
   expect(later.map(({ answer }) => answer !== undefined)).toEqual([true]);
@@ -133,14 +133,16 @@ it('the commands of docs/getting-started.md, pasted one after the other, print w
     '?dry_run=true',
     '/v1/rejections/replay',
     'application/x-ndjson',
+    '.intake/privacy-key',
   ])
     expect(all.map(({ command }) => command).join()).toContain(path);
 
   const [first, upload] = steps;
-  const again = await paste([first, upload, steps.at(-1)].flatMap((step) => (step ? here(step) : [])));
+  const batch = steps.findIndex(({ command }) => command.includes('/user-interactions/batch'));
+  const again = await paste([first, upload, steps[batch]].flatMap((step) => (step ? here(step) : [])));
   expect(printed[1]).toContain('"created": 1');
   expect(again[1], 'a shop that is sent again').toContain('"unchanged": 1');
-  expect(again[2], 'interactions that are sent again').toBe(printed[steps.length - 1]);
+  expect(again[2], 'interactions that are sent again').toBe(printed[batch]);
 });
 
 it('the first upload of the README works with curl, with the command and with the library', async () => {
@@ -161,4 +163,21 @@ it('the first upload of the README works with curl, with the command and with th
   };
   const { stdout } = await promisify(execFile)(process.execPath, ['first.mjs'], { cwd: folder, env });
   expect(stdout).toBe('1 0\n');
+});
+
+it('after the demo of docs/getting-started.md, intake report shows what recommendations earn', async () => {
+  const page = readFileSync(join(root, 'docs/getting-started.md'), 'utf8');
+  const [demo = ''] = /(?<=`)INTAKE_KEY=[^`]* npm run demo(?=`)/.exec(page) ?? [];
+  const report = 'INTAKE_KEY=$(cat .intake/key) node client/dist/command/main.js report --json';
+  const [sent = '', printed = ''] = await paste([
+    // Fewer customers than by default, to save time.
+    `export INTAKE_URL=http://${address}\n${demo} -- --customers 500\n`,
+    `${report}\n`,
+  ]);
+  expect(sent).toMatch(/^interactions +5000 sent/m);
+  const { groups, total } = JSON.parse(printed);
+  for (const figure of ['touches', 'students', 'discount_codes', 'transactions', 'revenue', 'savings'])
+    expect(total.recommendations[figure], figure).toBeGreaterThan(0);
+  const bought = groups.filter((group: typeof total) => group.recommendations.transactions > 0);
+  expect(bought.length).toBeGreaterThan(1);
 });

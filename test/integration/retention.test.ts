@@ -333,7 +333,7 @@ it('organisations with nothing to delete are not queried one by one', async () =
   });
   await expireAll(counting);
   // This includes the statements for empty days, which are dropped.
-  expect(sent).toBeLessThan(40);
+  expect(sent).toBeLessThan(50);
   const { rows } = await test.pool.query(
     `select from retention_progress where deleted_below < expired_below and organisation_id in (
        select organisation_id from organisations where name = 'many')`,

@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { RequestError } from '../../src/errors.ts';
 import { ObjectReader } from '../../src/json/object-reader.ts';
 import { limits } from '../../src/limits.ts';
+import { type Mode, modes } from '../../src/registry/fields.ts';
 import { interactionExample } from '../../src/registry/interaction.ts';
 import { resources } from '../../src/registry/resources.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../../src/registry/upload-types.ts';
@@ -87,10 +88,10 @@ function applyTo(
 }
 
 function expectSame(type: UploadType, body: Buffer) {
-  const fast = saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax));
-  expect(fast).toEqual(
-    saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { mayReadFast: false })),
-  );
+  const said = (mode: Mode, mayReadFast: boolean) =>
+    saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { mode, mayReadFast }));
+  for (const mode of type === 'interactions' ? (['replace'] as const) : modes)
+    expect(said(mode, true)).toEqual(said(mode, false));
 }
 
 it('a body gets the same result whether its records may take the fast path or not', () => {

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Field, modes } from '../../src/registry/fields.ts';
 import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { countDeadlocks } from '../support/query-database.ts';
 import { untilStored } from '../support/until-stored.ts';
-import { Oracle, type Sent, type Values } from './oracle.ts';
+import { type MergedType, Oracle, type Sent, type Values } from './oracle.ts';
 import { sentRecord } from './records.ts';
 
 let test: TestApp;
@@ -32,10 +33,10 @@ async function organisationWithReferences(type: ResourceType) {
   return { ...made, referenced };
 }
 
-async function send(key: string, type: ResourceType, records: unknown[]) {
+async function send(key: string, type: ResourceType, records: unknown[], mode = 'replace') {
   const answer = await test.app.inject({
     method: 'POST',
-    url: `/v1/data/${type}`,
+    url: `/v1/data/${type}?mode=${mode}`,
     headers: { authorization: `Bearer ${key}` },
     payload: { records },
   });
@@ -72,35 +73,74 @@ function referencesFor(type: ResourceType): Record<string, string[]> {
   return Object.fromEntries(referencesOf(type).map(({ type: target }) => [target, ids]));
 }
 
+/** If the record is merged, these fields are left out of it. */
+interface Change {
+  readonly sent: Sent;
+  readonly leftOut: readonly string[];
+}
+
 /** Generates uploads from a handful of records, so that records are repeated within an upload and in later uploads. */
-const sessions = fc.constantFrom(...resourceTypes).chain((type) =>
-  fc.array(sentRecord(type, referencesFor(type)), { minLength: 1, maxLength: 10 }).chain((pool) =>
-    fc.record({
+const sessions = fc.constantFrom(...resourceTypes).chain((type) => {
+  const [, ...others] = Object.keys(resources[type].fields);
+  return fc.array(sentRecord(type, referencesFor(type)), { minLength: 1, maxLength: 10 }).chain((pool) => {
+    const change = fc.record({ sent: fc.constantFrom(...pool), leftOut: fc.subarray(others) });
+    const upload = fc.record({
+      mode: fc.constantFrom(...modes),
+      changes: fc.array(change, { minLength: 1, maxLength: 25 }),
+    });
+    return fc.record({
       type: fc.constant(type),
-      uploads: fc.array(fc.array(fc.constantFrom(...pool), { minLength: 1, maxLength: 25 }), {
-        minLength: 1,
-        maxLength: 4,
-      }),
-    }),
-  ),
-);
+      uploads: fc.array(upload, { minLength: 1, maxLength: 4 }),
+    });
+  });
+});
+
+/** Of a record that is merged, only what it has counts. A field that is left out is no fault, unless it is the id. */
+function merged(type: ResourceType, { sent, leftOut }: Change): Sent {
+  const [id] = Object.keys(resources[type].fields);
+  const record = Object.fromEntries(
+    Object.entries(sent.record as object).filter(([name]) => !leftOut.includes(name)),
+  );
+  const isThere = (field: string | null) => field === null || field === id || field in record;
+  return {
+    ...sent,
+    record,
+    faults: sent.faults.filter(({ field }) => isThere(field)),
+    dangling: sent.dangling.filter(isThere),
+    values: Object.fromEntries(Object.entries(sent.values).filter(([name]) => name in record)),
+  };
+}
+
+function mergedType(type: ResourceType): MergedType {
+  const fields = Object.entries<Field>(resources[type].fields);
+  return {
+    defaults: Object.fromEntries(fields.map(([name, { fallback }]) => [name, fallback ?? null])),
+    required: fields.flatMap(([name, { required }]) => (required ? [name] : [])),
+  };
+}
 
 it('stored rows, counts and indexes equal records applied one after another', async () => {
   await fc.assert(
     fc.asyncProperty(sessions, async ({ type, uploads }) => {
       const { key, organisationId } = await organisationWithReferences(type);
       const oracle = new Oracle();
-      for (const records of uploads) {
-        const expected = oracle.upload(records);
-        const { status, body } = await send(
-          key,
-          type,
-          records.map(({ record }) => record),
-        );
+      for (const { mode, changes } of uploads) {
+        const isMerged = mode === 'merge';
+        const records = changes.map((change) => (isMerged ? merged(type, change) : change.sent));
+        const expected = oracle.upload(records, isMerged ? mergedType(type) : undefined);
+        const sent = records.map(({ record }) => record);
+        const rehearsed = await send(key, type, sent, `${mode}&dry_run=true`);
+        const { status, body } = await send(key, type, sent, mode);
         const { data } = body.batches[0];
         const errors = data.errors.map(({ message, ...rest }: { message: string }) => rest);
         expect({ counts: data.counts, stale: data.stale, errors }).toEqual(expected);
         expect(status).toBe(statusOf(records, expected.counts.failed));
+        const { counts, stale, errors: said } = rehearsed.body.batches[0].data;
+        expect({ counts, stale, errors: said }).toEqual({
+          counts: data.counts,
+          stale: data.stale,
+          errors: data.errors,
+        });
       }
       expect(await storedRows(organisationId, type)).toEqual(oracle.stored);
     }),

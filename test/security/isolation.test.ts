@@ -12,6 +12,7 @@ import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, type Rejection, summariseRejections } from '../support/rejections.ts';
 import { lake, lakeRules, withLakes } from './foreign-lake.ts';
 import { peopleRules } from './foreign-people.ts';
+import { runRules } from './foreign-runs.ts';
 import {
   attackersDay,
   countedReports,
@@ -144,14 +145,15 @@ async function expectNoDifference(questionOf: (value: string) => Question, value
 
 /** Parameters that do not identify stored data. */
 const neutral = new Set(
-  `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source types
-   window group_by days table Range If-Range Idempotency-Key`.split(/\s+/),
+  `dry_run mode stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source types
+   window group_by days table name file first_record Range If-Range Idempotency-Key`.split(/\s+/),
 );
 
 describe('identifying something of another organisation gets the same answer as identifying nothing', () => {
   const asked = operations.flatMap((operation) =>
     operation.parameters
-      .filter(({ name }) => !neutral.has(name))
+      // Uploads without a body are refused before their run is looked up: the rule of open-run tries that.
+      .filter(({ name }) => !neutral.has(name) && !(name === 'run_id' && operation.id.startsWith('upload-')))
       .map((parameter) => [operation.id, parameter.name, operation, parameter] as const),
   );
 
@@ -319,6 +321,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     await askAsAttacker({ path: path.replace(/\{\w+\}/, body.interactions[0].interaction_id) });
   },
   ...peopleRules(() => ({ victim, attacker, anybody: apiOf(server.url), ask: askAsAttacker })),
+  ...runRules(() => ({ attacker, foreign: victims.values.run_id!, ask: askAsAttacker })),
   ...lakeRules(() => ({ victim, attacker, victimId, ask: askAsAttacker })),
   'health-live': saysTheSameToAll,
   'health-ready': saysTheSameToAll,

@@ -241,6 +241,28 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
       expect(await post('/v1/access-requests', { customer_ids: [secret], [secret]: 1 })).toBe(400);
       expect(await post('/v1/access-requests', { user_ids: [secret] })).toBe(202);
       expect(await post('/v1/erasures', { user_ids: [secret] })).toBe(202);
+      expect(
+        await post('/v1/runs', { name: secret, files: [{ name: `/${secret}`, [secret]: secret }] }),
+      ).toBe(400);
+      expect(await post('/v1/runs', { [secret]: secret, files: secret })).toBe(400);
+    }
+    await expectNothingLogged();
+  });
+
+  it('in names of runs and files is in no line of the log', async () => {
+    for (const secret of secrets()) {
+      const files = [{ name: secret, bytes: 1, sha256: '9f'.repeat(32), type: 'interactions' }];
+      const run = { name: secret, client_version: secret, files };
+      const own = apiOf(server.url, key);
+      const keyed = { 'idempotency-key': secret };
+      const { status, body } = await own.post('/v1/runs', { ...run, again: true }, keyed);
+      expect({ status, body }).toMatchObject({
+        status: 201,
+        body: { name: secret, files: [{ name: secret }] },
+      });
+      expect(await post('/v1/runs', run)).toBe(409);
+      expect(await post('/v1/runs', { ...run, name: 'n' }, keyed)).toBe(422);
+      await own.get(`/v1/runs?name=${encodeURIComponent(secret)}`);
     }
     await expectNothingLogged();
   });

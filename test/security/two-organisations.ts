@@ -101,6 +101,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
     erasure_id: await erasePerson(victim),
     access_request_id: await accessPerson(victim, { customer_ids: [foreign.customers] }),
     request_id: requestIds.at(-1)!,
+    run_id: await openSameRun(victim),
     idempotency_key: `${victimsWord} tags false`,
     // Any id works as the cursor of a list.
     cursor: requestIds.at(-1)!,
@@ -109,10 +110,23 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
   const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
   expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
-  const { interaction_id, erasure_id, access_request_id } = values;
-  const made = [recommendation_id, interaction_id, erasure_id, access_request_id];
+  const { interaction_id, erasure_id, access_request_id, run_id } = values;
+  const made = [recommendation_id, interaction_id, erasure_id, access_request_id, run_id];
   const own = [victimsWord, victimsDay, ...made, ...ids];
   return { values, own, signed: await signedCursorsOf(databaseUrl, 'victim') };
+}
+
+/** The victim and the attacker open runs with the same key and the same file. */
+export async function openSameRun(api: Api): Promise<string> {
+  const sha256 = '9f'.repeat(32);
+  const files = ['tags', 'interactions'].map((type) => ({ name: 'visits.csv', bytes: 1, sha256, type }));
+  const { status, body } = await api.post(
+    '/v1/runs',
+    { name: 'nightly', files },
+    { 'idempotency-key': 'a run' },
+  );
+  expect([200, 201]).toContain(status);
+  return body.run_id;
 }
 
 export async function storeAttackers(attacker: Api): Promise<void> {

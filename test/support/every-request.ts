@@ -22,6 +22,7 @@ type TestRecord = Record<string, unknown>;
 export async function makeEveryRequest(api: Api, signReport: (text: string) => string): Promise<void> {
   const stored = await uploadEverything(api);
   const id = await recordInteractions(api, stored);
+  const runId = await uploadInRuns(api);
   const { body: receipts } = await api.get('/v1/requests');
   await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
   const { body: feed } = await api.get('/v1/changes?limit=1');
@@ -49,6 +50,8 @@ export async function makeEveryRequest(api: Api, signReport: (text: string) => s
     status: '200',
     operation: 'upload',
     idempotency_key: 'twice',
+    run_id: runId,
+    name: 'nightly',
     item_type: 'SHOP',
     interaction_type: 'SHARE',
     source: 'SERVICE',
@@ -86,6 +89,15 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
       [failed, missing],
     ])
       await api.upload(type, records);
+    const id = { [idFieldOf(type)]: known[idFieldOf(type)] };
+    const wrong = { ...id, is_deleted: 'no' };
+    for (const records of [
+      [fresh(), { ...id, updated: '2026-05-06T05:05:05Z' }],
+      [{ ...id, is_deleted: true }, { ...id, is_deleted: false }, fresh()],
+      [wrong, { [idFieldOf(type)]: randomUUID() }],
+      [wrong],
+    ])
+      await api.post(`/v1/data/${type}?mode=merge`, { records });
     stored.set(type, String(known[idFieldOf(type)]));
     await api.post(
       `/v1/data/${type}?dry_run=true`,
@@ -110,6 +122,29 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
     await api.upload('tags', records);
   await api.get('/v1/rejections?type=tags');
   return stored;
+}
+
+/** Opens, uses and ends runs in every way. Returns the id of a run with a failed record. */
+async function uploadInRuns(api: Api): Promise<string> {
+  const file = (type: string) => ({ name: `${type}.csv`, bytes: 1, sha256: randomHash(), type });
+  const open = (name: string, files: readonly object[], more: object = {}) =>
+    api.post('/v1/runs', { name, files, ...more }, { 'idempotency-key': name });
+  const files = [file('tags'), file('interactions')];
+  for (let time = 0; time < 2; time++) await open('nightly', files);
+  await open('refused', files);
+  const { body: failed } = await open('failed', files, { again: true });
+  const { body: run } = await open('nightly', files);
+  const records = [newRecord('tags', new Map()), { tag_id: 'no' }];
+  await api.post(`/v1/data/tags?run_id=${run.run_id}&file=0&first_record=1`, { records });
+  await api.post(`/v1/runs/${run.run_id}/heartbeat`, {});
+  await api.post(`/v1/runs/${failed.run_id}/end`, { status: 'failed' });
+  for (const status of ['running', 'interrupted', 'finished', 'failed'])
+    for (const more of ['', '&name=nightly']) await api.get(`/v1/runs?status=${status}${more}`);
+  return run.run_id;
+}
+
+function randomHash(): string {
+  return randomUUID().replaceAll('-', '').repeat(2);
 }
 
 function newRecord(type: ResourceType, stored: ReadonlyMap<ResourceType, string>): TestRecord {

@@ -69,7 +69,7 @@ function parse(name: string, { options }: Command, args: string[]) {
 }
 
 function meant(typed: string, known: readonly string[], before: string): string {
-  const found = nearest(typed, known, 2);
+  const found = nearest(typed, known, 2) ?? known.find((each) => each.startsWith(`${typed}-`));
   return found === undefined ? '' : ` Did you mean ${before}${found}?`;
 }
 

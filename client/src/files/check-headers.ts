@@ -1,4 +1,5 @@
 import type { UploadType } from '../generated/resources.ts';
+import { schemas } from '../generated/schemas.ts';
 import { nearest } from '../parsing/columns/nearest.ts';
 import { FileError } from '../parsing/file-error.ts';
 import type { FileOptions, OpenedFile } from '../parsing/opened-file.ts';
@@ -11,7 +12,7 @@ import { openFile } from './reading/read-file.ts';
  * only once.
  *
  * `mapped` lists the columns in --map. A column may be missing from some files, because all files share the same --map, but
- * at least one file must have it.
+ * at least one file must have it. The same applies to a mapping file for all types.
  */
 export async function checkHeaders(
   { files, problems }: Found,
@@ -38,7 +39,12 @@ export async function checkHeaders(
     }
   }
   // Skip this check if a file contains JSON, because its objects' keys are unknown until the objects are read.
-  if (!hasUnknown) complaints.push(...mapped.flatMap((column) => complainAboutAbsent(column, [...columns])));
+  if (!hasUnknown) {
+    const complain = (what: string) => (column: string) => complainAboutAbsent(what, column, [...columns]);
+    const shared = files.flatMap(({ type }) => sharedColumns(type, optionsOf(type)));
+    const others = [...new Set(shared)].filter((column) => !mapped.includes(column));
+    complaints.push(...mapped.flatMap(complain('--map')), ...others.flatMap(complain('the mapping file')));
+  }
   if (complaints.length > 0) throw new FileError(...complaints);
   return standardInput;
 }
@@ -66,7 +72,14 @@ function quoted(columns: readonly string[]): string {
   return columns.map((each) => `"${each}"`).join(', ');
 }
 
-function complainAboutAbsent(column: string, columns: readonly string[]): string[] {
+/** Returns the columns that a mapping file for all types maps to a field of this type. */
+function sharedColumns(type: UploadType, { map = {}, mappedColumns = [] }: FileOptions): string[] {
+  const isShared = ([column, field]: readonly [string, string]) =>
+    !mappedColumns.includes(column) && Object.hasOwn(schemas[type].properties, field);
+  return Object.entries(map).flatMap((one) => (isShared(one) ? [one[0]] : []));
+}
+
+function complainAboutAbsent(what: string, column: string, columns: readonly string[]): string[] {
   if (columns.includes(column)) return [];
   const meant = nearest(
     column.toLowerCase(),
@@ -75,5 +88,5 @@ function complainAboutAbsent(column: string, columns: readonly string[]): string
   );
   const found = columns.find((each) => each.toLowerCase() === meant);
   const hint = found === undefined ? `the columns are ${quoted(columns)}` : `did you mean "${found}"?`;
-  return [`--map refers to the column "${column}", which no file has; ${hint}`];
+  return [`${what} refers to the column "${column}", which no file has; ${hint}`];
 }

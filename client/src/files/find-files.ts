@@ -10,6 +10,13 @@ export function formatOf(path: string): FileFormat | undefined {
   return formatOfName(basename(path));
 }
 
+/** Returns what the position of a record in the file counts. */
+export function unitOf(path: string): string {
+  const format = formatOf(path);
+  if (format === 'xlsx') return 'row';
+  return format === 'json' || format === 'parquet' ? 'record' : 'line';
+}
+
 /** Returns the type that the file name indicates. */
 export function typeOf(path: string): UploadType {
   return typeOfName(basename(path));

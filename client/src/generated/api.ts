@@ -18,7 +18,7 @@ export interface paths {
         put?: never;
         /**
          * Upload customers
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `customer_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `customer_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -48,7 +48,7 @@ export interface paths {
         put?: never;
         /**
          * Upload transactions
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `transaction_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `transaction_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -78,7 +78,7 @@ export interface paths {
         put?: never;
         /**
          * Upload offers
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `offer_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `offer_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -108,7 +108,7 @@ export interface paths {
         put?: never;
         /**
          * Upload shops
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -138,7 +138,7 @@ export interface paths {
         put?: never;
         /**
          * Upload branches
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `branch_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `branch_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -168,7 +168,7 @@ export interface paths {
         put?: never;
         /**
          * Upload categories
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `category_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `category_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -198,7 +198,7 @@ export interface paths {
         put?: never;
         /**
          * Upload shop categories
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_category_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `category_id` (`categories`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_category_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`), `category_id` (`categories`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -228,7 +228,7 @@ export interface paths {
         put?: never;
         /**
          * Upload institutes
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `institute_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `institute_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -258,7 +258,7 @@ export interface paths {
         put?: never;
         /**
          * Upload courses
-         * @description Stores up to 1,000 records. A valid record replaces the stored one with the same `course_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 1,000 records. A valid record replaces the stored one with the same `course_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -288,7 +288,7 @@ export interface paths {
         put?: never;
         /**
          * Upload tags
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `tag_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `tag_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -318,7 +318,7 @@ export interface paths {
         put?: never;
         /**
          * Upload shop tags
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_tag_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `tag_id` (`tags`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_tag_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`), `tag_id` (`tags`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -348,7 +348,7 @@ export interface paths {
         put?: never;
         /**
          * Upload keywords
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `keyword_id` as a whole. Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `keyword_id` as a whole or, with `mode=merge`, the fields that it has. Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -378,7 +378,7 @@ export interface paths {
         put?: never;
         /**
          * Upload shop keywords
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_keyword_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `keyword_id` (`keywords`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_keyword_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `shop_id` (`shops`), `keyword_id` (`keywords`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -408,7 +408,7 @@ export interface paths {
         put?: never;
         /**
          * Upload student favourites
-         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `student_favourite_id` as a whole. The records they refer to must exist: `student_id` (`customers`), `shop_id` (`shops`). Sending the same again changes nothing.
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `student_favourite_id` as a whole or, with `mode=merge`, the fields that it has. The records they refer to must exist: `student_id` (`customers`), `shop_id` (`shops`). Sending the same again changes nothing.
          *
          *     The records may also be sent one per line, with nothing around them and with `Content-Type: application/x-ndjson`.
          *
@@ -831,6 +831,100 @@ export interface paths {
          *     Needs the permission `data:read`.
          */
         get: operations["get-request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List runs
+         * @description Returns a page of runs, the newest first: send `next_cursor` as `cursor` until it is null.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-runs"];
+        put?: never;
+        /**
+         * Open a run
+         * @description A run is one upload of one or several files. Requests that upload their records name it with `run_id`, `file` and `first_record`, and their receipts show that. Send an `Idempotency-Key`: opening a run again with the same key and the same body returns the same run with 200. A file of interactions that was uploaded in the last 400 days is refused, unless `again` is true. A key that may only upload some types can use it for runs with files of these types.
+         *
+         *     Needs the permission `data:write`.
+         */
+        post: operations["open-run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show that a run is still running
+         * @description For a client that sends no requests for some time, for example because it waits for another file. Once a minute is enough. A key that may only upload some types can use it for runs with files of these types.
+         *
+         *     Needs the permission `data:write`.
+         */
+        post: operations["note-heartbeat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a run
+         * @description Ends a run as `finished` or `failed`, with what the client counted and the service did not see. Requests of a run that has ended are refused. Do not end a run that will be continued: without requests it becomes `interrupted`, and the next request continues it. A failed run releases its files of interactions of which nothing was stored, so that another run can upload them. Ending it again with the same body returns the same answer. A key that may only upload some types can use it for runs with files of these types.
+         *
+         *     Needs the permission `data:write`.
+         */
+        post: operations["end-run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a run
+         * @description Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still kept as rejections. Runs are kept as long as receipts.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-run"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1356,6 +1450,49 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        CustomerChanges: {
+            /**
+             * Format: uuid
+             * @description record identifier
+             */
+            customer_id: string;
+            /**
+             * Format: uuid
+             * @description user identifier
+             */
+            user_id?: string;
+            /** @description 2-letter country code */
+            region?: string;
+            /**
+             * Format: date
+             * @description date of birth
+             */
+            birthdate?: string | null;
+            /**
+             * Format: uuid
+             * @description educational institute; not checked for existence
+             */
+            institute_id?: string | null;
+            /**
+             * Format: uuid
+             * @description course; not checked for existence
+             */
+            course_id?: string | null;
+            /** @description free text */
+            gender?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "customer_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
@@ -1432,6 +1569,54 @@ export interface components {
             savings: number;
             /** @description what the student paid */
             amount: number;
+            /**
+             * Format: uuid
+             * @description purchasing student; not checked for existence
+             */
+            student_id?: string | null;
+            /**
+             * Format: uuid
+             * @description offer used; not checked for existence
+             */
+            offer_id?: string | null;
+            /**
+             * Format: uuid
+             * @description branch location; not checked for existence
+             */
+            branch_id?: string | null;
+            /** @description origin, for example online or in-store */
+            source?: string | null;
+            discount_name?: string | null;
+            /** @description for example percentage or fixed */
+            discount_type?: string | null;
+            discount_value?: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        TransactionChanges: {
+            /** Format: uuid */
+            transaction_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            /** @description 2-letter country code */
+            region?: string;
+            /** @description what the student saved */
+            savings?: number;
+            /** @description what the student paid */
+            amount?: number;
             /**
              * Format: uuid
              * @description purchasing student; not checked for existence
@@ -1581,6 +1766,49 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        OfferChanges: {
+            /** Format: uuid */
+            offer_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            name?: string;
+            /** @description for example percentage or fixed */
+            type?: string;
+            value?: number;
+            /** @description 2-letter country code */
+            region?: string;
+            /**
+             * Format: date-time
+             * @description start of validity
+             */
+            allowed_from?: string | null;
+            /**
+             * Format: date-time
+             * @description end of validity
+             */
+            allowed_to?: string | null;
+            /** @description branch ids, separated by commas */
+            allowed_branches?: string | null;
+            /** @description names of days, separated by commas */
+            allowed_days?: string | null;
+            /** @description whether the offer is currently enabled */
+            is_enabled?: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "offer_id": "3c7b6a5f-4e32-4d10-9f98-c6e5f4d3b203",
@@ -1667,6 +1895,26 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        ShopChanges: {
+            /** Format: uuid */
+            shop_id: string;
+            name?: string;
+            /** @description 2-letter country code */
+            region?: string;
+            is_public?: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
@@ -1714,6 +1962,34 @@ export interface components {
             name: string;
             /** @description 2-letter country code */
             region: string;
+            /** @description degrees */
+            latitude?: number | null;
+            /** @description degrees */
+            longitude?: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        BranchChanges: {
+            /** Format: uuid */
+            branch_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            name?: string;
+            /** @description 2-letter country code */
+            region?: string;
             /** @description degrees */
             latitude?: number | null;
             /** @description degrees */
@@ -1796,6 +2072,25 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        CategoryChanges: {
+            /** Format: uuid */
+            category_id: string;
+            name?: string;
+            /** @description 2-letter country code */
+            region?: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "category_id": "6a5f4e3d-2c10-4b98-9d76-e4f3d2c1b005",
@@ -1845,6 +2140,34 @@ export interface components {
             category_id: string;
             /** @description 2-letter country code */
             region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        ShopCategoryChanges: {
+            /** Format: uuid */
+            shop_category_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `categories`
+             */
+            category_id?: string;
+            /** @description 2-letter country code */
+            region?: string;
             /**
              * Format: date-time
              * @description when the record was created, according to its source
@@ -1921,6 +2244,25 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        InstituteChanges: {
+            /** Format: uuid */
+            institute_id: string;
+            name?: string;
+            /** @description 2-letter country code */
+            region?: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "institute_id": "1e9d8c7b-6a54-4f32-9b10-a8c7d6e5f401",
@@ -1959,6 +2301,23 @@ export interface components {
             /** Format: uuid */
             course_id: string;
             name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        CourseChanges: {
+            /** Format: uuid */
+            course_id: string;
+            name?: string;
             /**
              * Format: date-time
              * @description when the record was created, according to its source
@@ -2020,6 +2379,23 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        TagChanges: {
+            /** Format: uuid */
+            tag_id: string;
+            name?: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "tag_id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
@@ -2064,6 +2440,32 @@ export interface components {
              * @description must reference an existing record of `tags`
              */
             tag_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        ShopTagChanges: {
+            /** Format: uuid */
+            shop_tag_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `tags`
+             */
+            tag_id?: string;
             /**
              * Format: date-time
              * @description when the record was created, according to its source
@@ -2135,6 +2537,23 @@ export interface components {
             /** @description marks the record as deleted; it is kept and can still be referenced */
             is_deleted?: boolean | null;
         };
+        KeywordChanges: {
+            /** Format: uuid */
+            keyword_id: string;
+            name?: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
         /**
          * @example {
          *       "keyword_id": "bc1b0a9f-8e76-4d54-9f32-20b9a8f7d609",
@@ -2179,6 +2598,32 @@ export interface components {
              * @description must reference an existing record of `keywords`
              */
             keyword_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        ShopKeywordChanges: {
+            /** Format: uuid */
+            shop_keyword_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `keywords`
+             */
+            keyword_id?: string;
             /**
              * Format: date-time
              * @description when the record was created, according to its source
@@ -2246,6 +2691,32 @@ export interface components {
              * @description must reference an existing record of `shops`
              */
             shop_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, according to its source
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it is kept and can still be referenced */
+            is_deleted?: boolean | null;
+        };
+        StudentFavouriteChanges: {
+            /** Format: uuid */
+            student_favourite_id: string;
+            /**
+             * Format: uuid
+             * @description the student, who must be an existing customer
+             */
+            student_id?: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id?: string;
             /**
              * Format: date-time
              * @description when the record was created, according to its source
@@ -2426,6 +2897,10 @@ export interface components {
             batches: components["schemas"]["BatchAnswer"][];
             /** @description true in the answer to a dry run, else absent */
             dry_run?: boolean;
+            /** @description only in the answer to a dry run: how many stored values would be lost, by field */
+            cleared?: {
+                [key: string]: number;
+            };
         };
         Accepted: {
             received: number;
@@ -2461,6 +2936,20 @@ export interface components {
              */
             type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /**
+             * @description null for interactions, replays and receipts of earlier versions
+             * @enum {string|null}
+             */
+            mode: "replace" | "merge" | null;
+            /**
+             * Format: uuid
+             * @description null if the request named no run
+             */
+            run_id: string | null;
+            /** @description the index of the file in the run, from 0 */
+            file: number | null;
+            /** @description the number of the request's first record in the file */
+            first_record: number | null;
+            /**
              * @description of the batches that are stored
              * @enum {integer}
              */
@@ -2491,6 +2980,20 @@ export interface components {
              */
             type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /**
+             * @description null for interactions, replays and receipts of earlier versions
+             * @enum {string|null}
+             */
+            mode: "replace" | "merge" | null;
+            /**
+             * Format: uuid
+             * @description null if the request named no run
+             */
+            run_id: string | null;
+            /** @description the index of the file in the run, from 0 */
+            file: number | null;
+            /** @description the number of the request's first record in the file */
+            first_record: number | null;
+            /**
              * @description of the batches that are stored
              * @enum {integer}
              */
@@ -2507,6 +3010,95 @@ export interface components {
             complete: boolean;
             missing_batches: number[];
             counts: components["schemas"]["Counts"];
+        };
+        Run: {
+            /** Format: uuid */
+            run_id: string;
+            name: string;
+            /**
+             * @description an open run is `interrupted` without a request or a heartbeat for 15 minutes, and `running` again with the next one
+             * @enum {string}
+             */
+            status: "running" | "interrupted" | "finished" | "failed";
+            /** Format: date-time */
+            opened: string;
+            /**
+             * Format: date-time
+             * @description when it was opened, when it ended, or its last request or heartbeat
+             */
+            last_activity: string;
+            /** Format: date-time */
+            ended: string | null;
+            key_id: string;
+            client_version: string | null;
+            file_count: number;
+            /** @description receipts of the run */
+            requests: number;
+            counts: components["schemas"]["Counts"];
+            /** @description records that the client did not send; 0 until the run has ended */
+            not_sent: number;
+            /** @description records that the client sent and the service did not keep; 0 until the run has ended */
+            not_kept: number;
+            files: {
+                /** @description its index, from 0 */
+                file: number;
+                name: string;
+                bytes: number;
+                sha256: string;
+                type: components["schemas"]["RecordType"];
+                requests: number;
+                counts: components["schemas"]["Counts"];
+                /** @description records that the client did not send; 0 until the run has ended */
+                not_sent: number;
+                /** @description records that the client sent and the service did not keep; 0 until the run has ended */
+                not_kept: number;
+            }[];
+            /** @description only if a single run is read: why records of the run failed that are still kept as rejections, the most frequent first */
+            reasons?: {
+                type: components["schemas"]["RecordType"];
+                code: components["schemas"]["ProblemCode"];
+                field: string | null;
+                count: number;
+            }[];
+            /** @description only if a single run is read */
+            links?: {
+                requests: string;
+                rejections: string;
+            };
+        };
+        RunSummary: {
+            /** Format: uuid */
+            run_id: string;
+            name: string;
+            /**
+             * @description an open run is `interrupted` without a request or a heartbeat for 15 minutes, and `running` again with the next one
+             * @enum {string}
+             */
+            status: "running" | "interrupted" | "finished" | "failed";
+            /** Format: date-time */
+            opened: string;
+            /**
+             * Format: date-time
+             * @description when it was opened, when it ended, or its last request or heartbeat
+             */
+            last_activity: string;
+            /** Format: date-time */
+            ended: string | null;
+            key_id: string;
+            client_version: string | null;
+            file_count: number;
+            /** @description receipts of the run */
+            requests: number;
+            counts: components["schemas"]["Counts"];
+            /** @description records that the client did not send; 0 until the run has ended */
+            not_sent: number;
+            /** @description records that the client sent and the service did not keep; 0 until the run has ended */
+            not_kept: number;
+        };
+        RunPage: {
+            runs: components["schemas"]["RunSummary"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
         };
         Erasure: {
             /** Format: uuid */
@@ -2667,6 +3259,11 @@ export interface components {
                 code: components["schemas"]["ProblemCode"];
                 message: string;
             }[];
+            /**
+             * @description how a replay stores the record: as a whole, or only the fields that it has
+             * @enum {string}
+             */
+            mode: "replace" | "merge";
             /** @description the record as it was sent, or as it would have been stored; null if it was larger than 64 KiB */
             record: unknown;
         };
@@ -2907,7 +3504,7 @@ export interface components {
              * @description for programs; the list of errors explains what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "access_request_cancelled" | "lake_table_not_found" | "lake_file_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "too_many_erasures" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "lake_off" | "organisation_deleted" | "lake_version_gone" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "range_not_satisfiable" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "lake_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down" | "clock_differs" | "database_unsafe" | "out_of_descriptors" | "erasure_key_missing" | "lake_unavailable";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "run_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "access_request_cancelled" | "lake_table_not_found" | "lake_file_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "too_many_erasures" | "run_ended" | "file_uploaded" | "too_many_runs" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "lake_off" | "organisation_deleted" | "lake_version_gone" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "range_not_satisfiable" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "lake_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down" | "clock_differs" | "database_unsafe" | "out_of_descriptors" | "erasure_key_missing" | "lake_unavailable";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -2919,7 +3516,7 @@ export interface components {
             /** @description name of the field, parameter or header */
             field: string;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "file_uploaded" | "too_large";
             message: string;
         };
     };
@@ -3181,6 +3778,30 @@ export interface components {
                 "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"];
             };
         };
+        /** @description There is nothing with this id. */
+        NotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The run has ended. Code: `run_ended`. */
+        RunEnded: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`. */
         IdempotencyKeyReused: {
             headers: {
@@ -3207,8 +3828,8 @@ export interface components {
                 "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"];
             };
         };
-        /** @description There is nothing with this id. */
-        NotFound: {
+        /** @description The run. */
+        RunAnswer: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -3216,7 +3837,51 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Error"];
+                /**
+                 * @example {
+                 *       "run_id": "019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988",
+                 *       "name": "nightly export",
+                 *       "status": "finished",
+                 *       "opened": "2026-03-14T09:26:04.560Z",
+                 *       "last_activity": "2026-03-14T09:27:10.042Z",
+                 *       "ended": "2026-03-14T09:27:10.042Z",
+                 *       "key_id": "7dQk2LrX9Ab",
+                 *       "client_version": "0.2.0",
+                 *       "file_count": 1,
+                 *       "requests": 1,
+                 *       "counts": {
+                 *         "received": 1,
+                 *         "created": 1,
+                 *         "updated": 0,
+                 *         "unchanged": 0,
+                 *         "stale": 0,
+                 *         "failed": 0
+                 *       },
+                 *       "not_sent": 0,
+                 *       "not_kept": 0,
+                 *       "files": [
+                 *         {
+                 *           "file": 0,
+                 *           "name": "shops.csv",
+                 *           "bytes": 190,
+                 *           "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                 *           "type": "shops",
+                 *           "requests": 1,
+                 *           "counts": {
+                 *             "received": 1,
+                 *             "created": 1,
+                 *             "updated": 0,
+                 *             "unchanged": 0,
+                 *             "stale": 0,
+                 *             "failed": 0
+                 *           },
+                 *           "not_sent": 0,
+                 *           "not_kept": 0
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Run"];
             };
         };
         /** @description With a browser key: valid data is stored, or kept as a rejection if a reference is missing; the answer does not show which. */
@@ -3286,6 +3951,14 @@ export interface components {
          * @example true
          */
         DryRun: boolean;
+        /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+        Mode: "replace" | "merge";
+        /** @description the run that the records belong to; it must not have ended */
+        RunId: string;
+        /** @description the index of the records' file in the `files` of the run, from 0 */
+        File: number;
+        /** @description the number of the first of the records in the file, from 1 */
+        FirstRecord: number;
         /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
         IdempotencyKey: string;
         /** @description only records created or changed at this time or later */
@@ -3296,16 +3969,20 @@ export interface components {
         Cursor: string;
         /** @description records per page, default 100 */
         Limit: number;
+        /** @description the id of the run */
+        RunsRunId: string;
+        /** @description the `next_cursor` of the previous page */
+        RunsCursor: string;
         /** @description only entries with this `type` */
         Type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
-        /** @description the `next_cursor` of the previous page */
-        RejectionsCursor: string;
         /** @description only rejections with an error of this code */
         Code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased";
         /** @description only rejections with an error in this field */
         Field: string;
         /** @description only rejections of this upload */
         RequestId: string;
+        /** @description only rejections of the uploads of this run */
+        RejectionsRunId: string;
         /** @description only what was received at this time or later */
         From: string;
         /** @description only what was received before this time */
@@ -3395,6 +4072,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3406,7 +4091,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Customer"][];
+                    records: (components["schemas"]["Customer"] | components["schemas"]["CustomerChanges"])[];
                 };
             };
         };
@@ -3416,7 +4101,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3482,6 +4169,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3493,7 +4188,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Transaction"][];
+                    records: (components["schemas"]["Transaction"] | components["schemas"]["TransactionChanges"])[];
                 };
             };
         };
@@ -3503,7 +4198,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3569,6 +4266,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3580,7 +4285,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Offer"][];
+                    records: (components["schemas"]["Offer"] | components["schemas"]["OfferChanges"])[];
                 };
             };
         };
@@ -3590,7 +4295,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3654,6 +4361,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3665,7 +4380,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Shop"][];
+                    records: (components["schemas"]["Shop"] | components["schemas"]["ShopChanges"])[];
                 };
             };
         };
@@ -3675,7 +4390,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3741,6 +4458,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3752,7 +4477,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Branch"][];
+                    records: (components["schemas"]["Branch"] | components["schemas"]["BranchChanges"])[];
                 };
             };
         };
@@ -3762,7 +4487,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3826,6 +4553,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3837,7 +4572,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Category"][];
+                    records: (components["schemas"]["Category"] | components["schemas"]["CategoryChanges"])[];
                 };
             };
         };
@@ -3847,7 +4582,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3915,6 +4652,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -3926,7 +4671,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["ShopCategory"][];
+                    records: (components["schemas"]["ShopCategory"] | components["schemas"]["ShopCategoryChanges"])[];
                 };
             };
         };
@@ -3936,7 +4681,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4000,6 +4747,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4011,7 +4766,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Institute"][];
+                    records: (components["schemas"]["Institute"] | components["schemas"]["InstituteChanges"])[];
                 };
             };
         };
@@ -4021,7 +4776,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4085,6 +4842,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4096,7 +4861,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Course"][];
+                    records: (components["schemas"]["Course"] | components["schemas"]["CourseChanges"])[];
                 };
             };
         };
@@ -4106,7 +4871,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4170,6 +4937,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4181,7 +4956,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Tag"][];
+                    records: (components["schemas"]["Tag"] | components["schemas"]["TagChanges"])[];
                 };
             };
         };
@@ -4191,7 +4966,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4259,6 +5036,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4270,7 +5055,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["ShopTag"][];
+                    records: (components["schemas"]["ShopTag"] | components["schemas"]["ShopTagChanges"])[];
                 };
             };
         };
@@ -4280,7 +5065,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4344,6 +5131,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4355,7 +5150,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["Keyword"][];
+                    records: (components["schemas"]["Keyword"] | components["schemas"]["KeywordChanges"])[];
                 };
             };
         };
@@ -4365,7 +5160,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4433,6 +5230,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4444,7 +5249,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["ShopKeyword"][];
+                    records: (components["schemas"]["ShopKeyword"] | components["schemas"]["ShopKeywordChanges"])[];
                 };
             };
         };
@@ -4454,7 +5259,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4522,6 +5329,14 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that is left out keeps its stored value, and null clears it */
+                mode?: components["parameters"]["Mode"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -4533,7 +5348,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    records: components["schemas"]["StudentFavourite"][];
+                    records: (components["schemas"]["StudentFavourite"] | components["schemas"]["StudentFavouriteChanges"])[];
                 };
             };
         };
@@ -4543,7 +5358,9 @@ export interface operations {
             400: components["responses"]["UploadFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -5210,12 +6027,14 @@ export interface operations {
                 status?: "200" | "207" | "400";
                 /** @description only entries with this `idempotency_key` */
                 idempotency_key?: string;
+                /** @description only receipts of this run */
+                run_id?: string;
                 /** @description only what was received at this time or later */
                 from?: components["parameters"]["From"];
                 /** @description only what was received before this time */
                 to?: components["parameters"]["To"];
                 /** @description the `next_cursor` of the previous page */
-                cursor?: components["parameters"]["RejectionsCursor"];
+                cursor?: components["parameters"]["RunsCursor"];
                 /** @description receipts per page, default 20 */
                 limit?: number;
             };
@@ -5241,6 +6060,10 @@ export interface operations {
                      *           "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
                      *           "operation": "upload",
                      *           "type": "shops",
+                     *           "mode": "replace",
+                     *           "run_id": null,
+                     *           "file": null,
+                     *           "first_record": null,
                      *           "status": 200,
                      *           "received": "2026-03-14T09:26:53.035Z",
                      *           "key_id": "7dQk2LrX9Ab",
@@ -5362,6 +6185,10 @@ export interface operations {
                      *       "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
                      *       "operation": "upload",
                      *       "type": "shops",
+                     *       "mode": "replace",
+                     *       "run_id": null,
+                     *       "file": null,
+                     *       "first_record": null,
                      *       "status": 200,
                      *       "received": "2026-03-14T09:26:53.035Z",
                      *       "key_id": "7dQk2LrX9Ab",
@@ -5422,6 +6249,329 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    "list-runs": {
+        parameters: {
+            query?: {
+                /** @description only runs with this name */
+                name?: string;
+                /** @description only runs with this status */
+                status?: "running" | "interrupted" | "finished" | "failed";
+                /** @description only runs that were opened at this time or later */
+                from?: string;
+                /** @description only runs that were opened before this time */
+                to?: string;
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RunsCursor"];
+                /** @description runs per page, default 20 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "runs": [
+                     *         {
+                     *           "run_id": "019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988",
+                     *           "name": "nightly export",
+                     *           "status": "finished",
+                     *           "opened": "2026-03-14T09:26:04.560Z",
+                     *           "last_activity": "2026-03-14T09:27:10.042Z",
+                     *           "ended": "2026-03-14T09:27:10.042Z",
+                     *           "key_id": "7dQk2LrX9Ab",
+                     *           "client_version": "0.2.0",
+                     *           "file_count": 1,
+                     *           "requests": 1,
+                     *           "counts": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           },
+                     *           "not_sent": 0,
+                     *           "not_kept": 0
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "open-run": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the run as long as it is kept. Another body gets 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description what the runs of an export have in common */
+                    name: string;
+                    client_version?: string;
+                    files: {
+                        /** @description the base name, without folders */
+                        name: string;
+                        /** @description the size of the file */
+                        bytes: number;
+                        /** @description the SHA-256 of its bytes */
+                        sha256: string;
+                        /**
+                         * @description the type of its records
+                         * @enum {string}
+                         */
+                        type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
+                    }[];
+                    /**
+                     * @description true to upload files of interactions again that were uploaded before
+                     * @default false
+                     */
+                    again?: boolean;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["RunAnswer"];
+            201: components["responses"]["RunAnswer"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description A file of interactions was uploaded before, or too many runs are open. Codes: `file_uploaded`, `too_many_runs`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            410: components["responses"]["Gone"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "note-heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the run */
+                run_id: components["parameters"]["RunsRunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run is running. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "run_id": "019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988",
+                     *       "status": "running"
+                     *     }
+                     */
+                    "application/json": {
+                        /** Format: uuid */
+                        run_id: string;
+                        /** @enum {string} */
+                        status: "running";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "end-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the run */
+                run_id: components["parameters"]["RunsRunId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    status: "finished" | "failed";
+                    files?: {
+                        /** @description the index of the file, from 0 */
+                        file: number;
+                        /** @description records that were not sent */
+                        not_sent: number;
+                        /** @description records that were sent and not kept */
+                        not_kept: number;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["RunAnswer"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the run */
+                run_id: components["parameters"]["RunsRunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "run_id": "019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988",
+                     *       "name": "nightly export",
+                     *       "status": "finished",
+                     *       "opened": "2026-03-14T09:26:04.560Z",
+                     *       "last_activity": "2026-03-14T09:27:10.042Z",
+                     *       "ended": "2026-03-14T09:27:10.042Z",
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "client_version": "0.2.0",
+                     *       "file_count": 1,
+                     *       "requests": 1,
+                     *       "counts": {
+                     *         "received": 1,
+                     *         "created": 1,
+                     *         "updated": 0,
+                     *         "unchanged": 0,
+                     *         "stale": 0,
+                     *         "failed": 0
+                     *       },
+                     *       "not_sent": 0,
+                     *       "not_kept": 0,
+                     *       "files": [
+                     *         {
+                     *           "file": 0,
+                     *           "name": "shops.csv",
+                     *           "bytes": 190,
+                     *           "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                     *           "type": "shops",
+                     *           "requests": 1,
+                     *           "counts": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           },
+                     *           "not_sent": 0,
+                     *           "not_kept": 0
+                     *         }
+                     *       ],
+                     *       "reasons": [],
+                     *       "links": {
+                     *         "requests": "/v1/requests?run_id=019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988",
+                     *         "rejections": "/v1/rejections?run_id=019ced6b-9d10-7b1c-8f2e-3d4c5b6a7988"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "list-rejections": {
         parameters: {
             query?: {
@@ -5433,8 +6583,10 @@ export interface operations {
                 field?: components["parameters"]["Field"];
                 /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
+                /** @description only rejections of the uploads of this run */
+                run_id?: components["parameters"]["RejectionsRunId"];
                 /** @description the `next_cursor` of the previous page */
-                cursor?: components["parameters"]["RejectionsCursor"];
+                cursor?: components["parameters"]["RunsCursor"];
                 /** @description rejections per page, default 100 */
                 limit?: number;
             };
@@ -5479,6 +6631,8 @@ export interface operations {
                 field?: components["parameters"]["Field"];
                 /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
+                /** @description only rejections of the uploads of this run */
+                run_id?: components["parameters"]["RejectionsRunId"];
             };
             header?: never;
             path?: never;
@@ -5533,6 +6687,8 @@ export interface operations {
                 field?: components["parameters"]["Field"];
                 /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
+                /** @description only rejections of the uploads of this run */
+                run_id?: components["parameters"]["RejectionsRunId"];
             };
             header?: never;
             path?: never;
@@ -5575,6 +6731,8 @@ export interface operations {
                 field?: components["parameters"]["Field"];
                 /** @description only rejections of this upload */
                 request_id?: components["parameters"]["RequestId"];
+                /** @description only rejections of the uploads of this run */
+                run_id?: components["parameters"]["RejectionsRunId"];
                 /** @description the `next_cursor` of the previous replay: rejections that it tried are skipped */
                 cursor?: string;
             };
@@ -5796,6 +6954,12 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: components["parameters"]["DryRun"];
+                /** @description the run that the records belong to; it must not have ended */
+                run_id?: components["parameters"]["RunId"];
+                /** @description the index of the records' file in the `files` of the run, from 0 */
+                file?: components["parameters"]["File"];
+                /** @description the number of the first of the records in the file, from 1 */
+                first_record?: components["parameters"]["FirstRecord"];
             };
             header?: {
                 /** @description Identifies this request for 24 hours. Sending the same body again returns the first answer, and another body gets 422. */
@@ -5818,7 +6982,9 @@ export interface operations {
             400: components["responses"]["InteractionsFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunEnded"];
             410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -6217,7 +7383,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description the `next_cursor` of the previous page */
-                cursor?: components["parameters"]["RejectionsCursor"];
+                cursor?: components["parameters"]["RunsCursor"];
                 /** @description erasures per page, default 100 */
                 limit?: number;
             };
@@ -6516,7 +7682,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description the `next_cursor` of the previous page */
-                cursor?: components["parameters"]["RejectionsCursor"];
+                cursor?: components["parameters"]["RunsCursor"];
                 /** @description access requests per page, default 100 */
                 limit?: number;
             };

@@ -74,7 +74,7 @@ export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
 };
 
 /** The codes of the service's errors, including those that only the console's pages receive. */
-export const errorCodes: readonly string[] = ["malformed_request","malformed_json","malformed_utf8","malformed_encoding","nested_too_deeply","invalid_request","unauthorized","https_required","missing_permission","origin_not_allowed","organisation_suspended","quota_exceeded","not_found","unknown_type","record_not_found","receipt_not_found","interaction_not_found","erasure_not_found","access_request_not_found","access_request_expired","access_request_cancelled","lake_table_not_found","lake_file_not_found","method_not_allowed","timed_out","erasure_not_swept","too_many_erasures","access_request_not_done","too_many_access_requests","report_off","lake_off","organisation_deleted","lake_version_gone","cursor_too_old","body_too_large","unsupported_media_type","unsupported_encoding","range_not_satisfiable","expectation_failed","idempotency_key_reused","too_many_failed_keys","too_many_requests","headers_too_large","internal","outcome_unknown","erasure_not_configured","lake_not_configured","database_unavailable","schema_behind","schema_ahead","stalled","overloaded","shutting_down","clock_differs","database_unsafe","out_of_descriptors","erasure_key_missing","lake_unavailable","not_signed_in","link_not_usable","token_not_usable","browser_key","other_page","two_sessions","other_session","other_organisation"];
+export const errorCodes: readonly string[] = ["malformed_request","malformed_json","malformed_utf8","malformed_encoding","nested_too_deeply","invalid_request","unauthorized","https_required","missing_permission","origin_not_allowed","organisation_suspended","quota_exceeded","not_found","unknown_type","record_not_found","receipt_not_found","run_not_found","interaction_not_found","erasure_not_found","access_request_not_found","access_request_expired","access_request_cancelled","lake_table_not_found","lake_file_not_found","method_not_allowed","timed_out","erasure_not_swept","too_many_erasures","run_ended","file_uploaded","too_many_runs","access_request_not_done","too_many_access_requests","report_off","lake_off","organisation_deleted","lake_version_gone","cursor_too_old","body_too_large","unsupported_media_type","unsupported_encoding","range_not_satisfiable","expectation_failed","idempotency_key_reused","too_many_failed_keys","too_many_requests","headers_too_large","internal","outcome_unknown","erasure_not_configured","lake_not_configured","database_unavailable","schema_behind","schema_ahead","stalled","overloaded","shutting_down","clock_differs","database_unsafe","out_of_descriptors","erasure_key_missing","lake_unavailable","not_signed_in","link_not_usable","token_not_usable","browser_key","other_page","two_sessions","other_session","other_organisation"];
 
 /** The fields of an uploaded record, by record type. */
 export interface RecordOf {
@@ -92,6 +92,24 @@ export interface RecordOf {
   'keywords': components['schemas']['Keyword'];
   'shop-keywords': components['schemas']['ShopKeyword'];
   'student-favourites': components['schemas']['StudentFavourite'];
+}
+
+/** The fields of a record that is merged with the stored one, by record type. */
+export interface ChangesOf {
+  'customers': components['schemas']['CustomerChanges'];
+  'transactions': components['schemas']['TransactionChanges'];
+  'offers': components['schemas']['OfferChanges'];
+  'shops': components['schemas']['ShopChanges'];
+  'branches': components['schemas']['BranchChanges'];
+  'categories': components['schemas']['CategoryChanges'];
+  'shop-categories': components['schemas']['ShopCategoryChanges'];
+  'institutes': components['schemas']['InstituteChanges'];
+  'courses': components['schemas']['CourseChanges'];
+  'tags': components['schemas']['TagChanges'];
+  'shop-tags': components['schemas']['ShopTagChanges'];
+  'keywords': components['schemas']['KeywordChanges'];
+  'shop-keywords': components['schemas']['ShopKeywordChanges'];
+  'student-favourites': components['schemas']['StudentFavouriteChanges'];
 }
 
 /** The fields of a stored record, by record type. Fields without a value are null. */

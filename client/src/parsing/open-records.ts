@@ -23,16 +23,20 @@ export async function openRecords(
   if (opened.format !== 'csv') {
     const read = opened.format === 'json' ? readJsonArray : readNdjson;
     const records = read(opened.text, type, options);
-    return { ...file, ignoredColumns: [], columnOf: () => null, chunks: () => records };
+    return { ...file, ignoredColumns: [], absentFields: [], columnOf: () => null, chunks: () => records };
   }
   const { header, separator, plan, chunks } = await openCsv(opened.text, type, options);
   return { ...file, header, separator, ...columnsOf(plan), chunks };
 }
 
-export function columnsOf({ columns, key, ignored }: ColumnPlan) {
+export function columnsOf({ columns, key, ignored, absent }: ColumnPlan) {
   const names = new Map(columns.map(({ field, column }) => [field, column]));
   if (key !== undefined) names.set(key.field, key.name);
-  return { ignoredColumns: ignored, columnOf: (field: string) => names.get(field) ?? null };
+  return {
+    ignoredColumns: ignored,
+    absentFields: absent,
+    columnOf: (field: string) => names.get(field) ?? null,
+  };
 }
 
 /** Detects the format of standard input, which has no file name, from its first characters. */

@@ -22,6 +22,11 @@ export interface FileFailure {
   readonly problems: readonly Problem[];
   readonly cells?: readonly string[];
   readonly record?: unknown;
+  /**
+   * The record with the original text of the cells that cannot be converted. It is sent, so that the service keeps it as a
+   * rejection. Undefined if the service would accept one of these texts, or if no record can be made.
+   */
+  readonly sendable?: Record<string, unknown> | undefined;
 }
 
 export interface FileChunk {
@@ -39,6 +44,8 @@ export interface OpenedTable {
   readonly plan: ColumnPlan;
   chunks(): AsyncGenerator<FileChunk>;
   close(): Promise<void>;
+  /** The sheets that are not read although they have data and no sheet was specified. */
+  readonly otherSheets?: readonly string[];
 }
 
 /** A file's records. The file's bytes may come from any source. */
@@ -51,6 +58,9 @@ export interface OpenedRecords {
   readonly separator?: string;
   /** The columns that do not match a field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
+  /** The fields without a column, whose stored values are kept. */
+  readonly absentFields: readonly string[];
+  readonly otherSheets?: readonly string[];
   /** Returns the column that a field is read from, or null if the file has no such column. */
   columnOf(field: string): string | null;
   /**
@@ -85,6 +95,11 @@ export interface FileOptions extends PlanOptions {
   readonly encoding?: string | undefined;
   /** The number of records to skip at the start, counting records that failed. */
   readonly skipRecords?: number | undefined;
+  /** The number of lines (of a sheet: rows) above the header, and of rows that are not empty below the last record. */
+  readonly skipTop?: number | undefined;
+  readonly skipBottom?: number | undefined;
+  /** The name or the number, from 1, of the sheet to read. Default: the first one. */
+  readonly sheet?: string | number | undefined;
   /** Whether `hashRead` will be called. */
   readonly isHashed?: boolean | undefined;
 }

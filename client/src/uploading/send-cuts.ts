@@ -29,7 +29,11 @@ export interface Outcome {
   /** The failed records in their original order. `index` counts from 0 within the request. */
   readonly failed: readonly { readonly index: number; readonly problems: readonly RecordProblem[] }[];
   readonly warnings: readonly Warning[];
+  /** In a dry run: the number of stored values that would be lost, by field. */
+  readonly cleared: Cleared;
 }
+
+export type Cleared = Readonly<Record<string, number>>;
 
 /**
  * The requests of an upload, kept across interruptions. A request is identified by the index of its first record, which is
@@ -53,6 +57,7 @@ export interface SendOptions {
   /** Called with 1 when a request may be stored, and with -1 if it certainly is not. */
   readonly onOpen?: ((change: 1 | -1) => void) | undefined;
   readonly dryRun?: boolean | undefined;
+  readonly mode?: 'replace' | 'merge' | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -129,7 +134,7 @@ function sendCut(
   options: SendOptions,
 ): Promise<Outcome> {
   if (parts.count === 0)
-    return Promise.resolve({ requestIds: [], counts: noCounts, failed: [], warnings: [] });
+    return Promise.resolve({ requestIds: [], counts: noCounts, failed: [], warnings: [], cleared: {} });
   return sendRange({ connection, type, parts, first, options }, { from: 0, to: parts.count });
 }
 
@@ -167,7 +172,10 @@ async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
     const { body, isUnknown = false } = await connection.exchange({
       method: 'POST',
       path: resources[type].path,
-      query: options.dryRun ? { dry_run: true } : undefined,
+      query: {
+        ...(options.dryRun && { dry_run: true }),
+        ...(options.mode === 'merge' && { mode: options.mode }),
+      },
       body: bodyOf(parts.between(from, to)),
       compress: connection.compress,
       headers: options.dryRun ? {} : { 'idempotency-key': key },
@@ -243,6 +251,7 @@ const tooLarge: Outcome = {
     { index: 0, problems: [{ field: null, code: 'record_too_large', message: 'the record is too large' }] },
   ],
   warnings: [],
+  cleared: {},
 };
 
 function joined(one: Outcome, two: Outcome, offset: number): Outcome {
@@ -251,10 +260,11 @@ function joined(one: Outcome, two: Outcome, offset: number): Outcome {
     counts: addCounts(one.counts, two.counts),
     failed: [...one.failed, ...two.failed.map((each) => ({ ...each, index: each.index + offset }))],
     warnings: [...one.warnings, ...two.warnings],
+    cleared: addCleared(one.cleared, two.cleared),
   };
 }
 
-function outcomeOf({ request_id, batches }: UploadAnswer, isUnknown: boolean): Outcome {
+function outcomeOf({ request_id, batches, cleared = {} }: UploadAnswer, isUnknown: boolean): Outcome {
   const failed = new Map<number, RecordProblem[]>();
   for (const { data } of batches) {
     for (const { index, field, code, message } of data.errors) {
@@ -270,6 +280,7 @@ function outcomeOf({ request_id, batches }: UploadAnswer, isUnknown: boolean): O
     counts: batches.map(({ data }) => data.counts).reduce(addCounts, noCounts),
     failed: [...failed].map(([index, problems]) => ({ index, problems })).sort((a, b) => a.index - b.index),
     warnings: batches.flatMap(({ data }) => data.warnings),
+    cleared,
   };
 }
 
@@ -321,6 +332,12 @@ export function haveCounts(batches: readonly { readonly data: { readonly counts:
         Object.values(addCounts(noCounts, batch.data.counts)).every(Number.isSafeInteger),
     )
   );
+}
+
+export function addCleared(one: Cleared, two: Cleared): Cleared {
+  const added: Record<string, number> = { ...one };
+  for (const [field, count] of Object.entries(two)) added[field] = (added[field] ?? 0) + count;
+  return added;
 }
 
 export function addCounts(one: Counts, two: Counts): Counts {

@@ -27,6 +27,11 @@ export interface UploadOptions {
   /** Check everything but store nothing. */
   readonly dryRun?: boolean;
   /**
+   * With `merge`, a field that a record leaves out keeps its stored value, and null clears it. Default: `replace`, which stores
+   * each record as a whole. Interactions are never merged.
+   */
+  readonly mode?: 'replace' | 'merge';
+  /**
    * The name of the whole upload. Uploading the same records with the same name within 24 hours of the first time returns the
    * first result again, and records added at the end are stored, for which the key must be allowed to read data. It has up to
    * 240 Latin-1 characters. Default: a new name each time.
@@ -68,13 +73,13 @@ export interface UploadResult<R> {
  * throw if a request fails as a whole; records from earlier requests stay stored. If the error's `outcome` is `unknown`, other
  * records may be stored too.
  */
-export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<UploadedOf[T]>> {
+export class Upload<T extends UploadType, R = UploadedOf[T]> implements AsyncIterable<UploadStep<R>> {
   readonly #connection: Connection;
   readonly #type: T;
-  readonly #records: Records<UploadedOf[T]>;
+  readonly #records: Records<R>;
   readonly #options: UploadOptions;
 
-  constructor(connection: Connection, type: T, records: Records<UploadedOf[T]>, options: UploadOptions) {
+  constructor(connection: Connection, type: T, records: Records<R>, options: UploadOptions) {
     // An invalid type should fail here, where the mistake is, rather than when the first request is sent.
     if (type !== 'interactions') checkedType(type);
     if (options.name !== undefined && !allowedName.test(options.name))
@@ -87,14 +92,14 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
     this.#options = options;
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<UploadStep<UploadedOf[T]>> {
+  [Symbol.asyncIterator](): AsyncGenerator<UploadStep<R>> {
     return this.#steps(this.#options.name ?? crypto.randomUUID());
   }
 
-  async *#steps(name: string): AsyncGenerator<UploadStep<UploadedOf[T]>> {
-    const { dryRun, signal } = this.#options;
+  async *#steps(name: string): AsyncGenerator<UploadStep<R>> {
+    const { dryRun, mode, signal } = this.#options;
     const cuts = cutsOf(this.#type, this.#records);
-    const options = { key: name, dryRun, signal };
+    const options = { key: name, dryRun, mode, signal };
     let counts = none;
     for await (const { cut, outcome } of sendCuts(this.#connection, this.#type, cuts, options)) {
       const unknown = outcome.failed.filter(isUnknown).length;
@@ -102,7 +107,7 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
       counts = { ...added, failed: added.failed - unknown, unknown: counts.unknown + unknown };
       const failed = outcome.failed.map(({ index, problems }) => ({
         index: cut.first + index,
-        record: cut.items[index] as UploadedOf[T],
+        record: cut.items[index] as R,
         problems,
       }));
       yield { requestIds: outcome.requestIds, counts, failed, warnings: outcome.warnings };
@@ -114,10 +119,10 @@ export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<Up
    * requests were answered, the error's `outcome` is `unknown`, and its message has the number of stored records and the name
    * with which to continue.
    */
-  async finish(): Promise<UploadResult<UploadedOf[T]>> {
+  async finish(): Promise<UploadResult<R>> {
     const { name = crypto.randomUUID(), dryRun } = this.#options;
     let counts = none;
-    const failed: FailedRecord<UploadedOf[T]>[] = [];
+    const failed: FailedRecord<R>[] = [];
     const keys: string[] = [];
     const startedMs = Date.now();
     let firstMs = Infinity;

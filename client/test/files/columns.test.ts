@@ -106,7 +106,7 @@ describe('a mapping', () => {
         '{"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Till", "No"], "date_format": "dd/MM/yyyy", "decimal_comma": true}}',
       ),
     );
-    expect(byType('transactions')).toEqual({
+    expect(byType('transactions')).toMatchObject({
       map: { 'Shop ID': 'shop_id' },
       idFrom: ['Till', 'No'],
       dateFormat: 'dd/MM/yyyy',

@@ -52,21 +52,35 @@ describe('--id-from', () => {
     ]);
   });
 
-  it('never derives a user_id, which is not the id of a record, so that a wrong one fails', async () => {
-    const message = 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01';
-    for (const [name, text] of [
-      ['customers.csv', 'Student No,Login,region\n1,4711,GB\n'],
-      ['customers.ndjson', '{"Student No": 1, "Login": 4711, "region": "GB"}\n'],
-    ] as const) {
-      const { sent } = await readAll(makeFile(name, text), {
-        idFrom: ['Student No'],
-        map: { Login: 'user_id' },
-      });
-      expect(sent).toMatchObject([{ customer_id: deriveId('customers', ['1']), user_id: '4711' }]);
-      expect(checkerOf('customers')(sent[0]!)).toEqual([
-        { field: 'user_id', code: 'invalid_format', message },
-      ]);
-    }
+  it('gives a user the same id in customers and interactions, and leaves UUIDs unchanged', async () => {
+    // Python: uuid.uuid5(UUID('0f6d3f1c-5c0e-4a0f-9a56-3d1f5b7c2e94'), 'users\x1f100500')
+    const userId = '95c5e057-19cd-510e-929b-f9f2221b06cf';
+    expect(deriveId('users', ['100500'])).toBe(userId);
+    const options = { idFrom: ['Nr'], map: { Login: 'user_id' } };
+    const users = async (name: string, text: string) =>
+      (await readAll(makeFile(name, text), options)).sent.map(({ user_id }) => user_id);
+    const customers = `Nr,Login,region\n1, 100500 ,GB\n2,${ids.user},GB\n`;
+    expect(await users('customers.csv', customers)).toEqual([userId, ids.user]);
+    const json = (others: object) =>
+      ['100500', 100500, ids.user]
+        .map((Login) => `${JSON.stringify({ ...others, Nr: 1, Login })}\n`)
+        .join('');
+    expect(await users('customers.ndjson', json({ region: 'GB' }))).toEqual([userId, userId, ids.user]);
+    const view = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: 'K1', event_timestamp: 1 };
+    expect(await users('interactions.ndjson', json(view))).toEqual([userId, userId, ids.user]);
+    const header = `${Object.keys(view).join()},Login\n`;
+    const rows = [' 100500 ', ids.user, ''].map((user) => `${Object.values(view).join()},${user}\n`);
+    expect(await users('interactions.csv', header + rows.join(''))).toEqual([userId, ids.user, undefined]);
+  });
+
+  it('is suggested for a user_id that is not a UUID, which is otherwise unchanged', async () => {
+    const customers = await readAll(
+      makeFile('customers.csv', `customer_id,user_id,region\n${ids.customer},4711,GB\n`),
+    );
+    expect(checkerOf('customers')(customers.sent[0]!)[0]?.message).toMatch(/derive them with --id-from$/);
+    const csv = 'interaction_type,item_type,item_id,event_timestamp,user_id\nSHARE,SHOP,K1,1, visitor 7\n';
+    const { sent } = await readAll(makeFile('interactions.csv', csv));
+    expect(sent[0]?.user_id).toBe(' visitor 7');
   });
 
   it('leaves UUIDs unchanged, so that one column of keys among UUIDs is enough', async () => {

@@ -145,7 +145,12 @@ describe('times in a spreadsheet', () => {
       ...times.map((time) => [ids.shop, 'Bakery', 'GB', time]),
     ];
     const found: unknown[] = [];
-    for await (const { records, failures } of openSheet(sheet, 1, 'shops', {}).chunks()) {
+    for await (const { records, failures } of openSheet(
+      [{ sheet: 'Sheet1', data: sheet }],
+      1,
+      'shops',
+      {},
+    ).chunks()) {
       found.push(...records.map(({ record }) => record.created));
       found.push(...failures.map(({ problems }) => problems[0]?.message));
     }

@@ -1,42 +1,6 @@
-import { strToU8, zipSync } from 'fflate';
 import { describe, expect, it } from 'vitest';
+import { type Cell, makeXlsx } from './make-xlsx.ts';
 import { ids, makeFile, readAll } from './support.ts';
-
-interface Cell {
-  readonly number: string;
-  readonly isDate?: boolean;
-}
-
-/** Creates a spreadsheet like the ones that Excel writes, with strings in a shared table and dates as styled numbers. */
-function makeXlsx(
-  name: string,
-  rows: readonly (readonly (string | boolean | Cell | null)[])[],
-  { is1904 = false } = {},
-): string {
-  const texts: string[] = [];
-  const cellOf = (cell: string | boolean | Cell | null, at: string) => {
-    if (cell === null) return '';
-    if (typeof cell === 'boolean') return `<c r="${at}" t="b"><v>${cell ? 1 : 0}</v></c>`;
-    if (typeof cell === 'string') return `<c r="${at}" t="s"><v>${texts.push(cell) - 1}</v></c>`;
-    return `<c r="${at}"${cell.isDate ? ' s="1"' : ''}><v>${cell.number}</v></c>`;
-  };
-  const rowsXml = rows.map((row, at) => {
-    const cells = row.map((cell, index) => cellOf(cell, `${String.fromCharCode(65 + index)}${at + 1}`));
-    return `<row r="${at + 1}">${cells.join('')}</row>`;
-  });
-  const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
-  const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
-  const parts = {
-    'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relations}"><workbookPr date1904="${is1904 ? 1 : 0}"/><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>`,
-    'xl/_rels/workbook.xml.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="${relations}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${relations}/styles" Target="styles.xml"/><Relationship Id="rId3" Type="${relations}/sharedStrings" Target="sharedStrings.xml"/></Relationships>`,
-    'xl/styles.xml': `<styleSheet xmlns="${main}"><cellStyleXfs count="1"><xf numFmtId="0"/></cellStyleXfs><cellXfs count="2"><xf numFmtId="0" xfId="0"/><xf numFmtId="22" xfId="0" applyNumberFormat="1"/></cellXfs></styleSheet>`,
-    'xl/worksheets/sheet1.xml': `<worksheet xmlns="${main}"><sheetData>${rowsXml.join('')}</sheetData></worksheet>`,
-    'xl/sharedStrings.xml': `<sst xmlns="${main}">${texts.map((text) => `<si><t>${text}</t></si>`).join('')}</sst>`,
-  };
-  const xml = (text: string) => strToU8(`<?xml version="1.0" encoding="UTF-8"?>${text}`);
-  const zipped = Object.entries(parts).map(([path, text]) => [path, xml(text)] as const);
-  return makeFile(name, zipSync(Object.fromEntries(zipped)));
-}
 
 const header = ['transaction_id', 'shop_id', 'region', 'savings', 'amount', 'created', 'is_deleted', null];
 const number = (text: string): Cell => ({ number: text });
@@ -154,6 +118,48 @@ describe('a spreadsheet', () => {
     );
     await expect(readAll(makeFile('shops.xlsx', Buffer.alloc(10_485_761)))).rejects.toThrow(
       /it is larger than 10 MiB.*save the sheet as CSV/,
+    );
+  });
+});
+
+describe('a spreadsheet with several sheets, titles and totals', () => {
+  const shop = (name: string) => [ids.shop, name, 'GB'];
+  const columns = ['shop_id', 'name', 'region'];
+  const path = () =>
+    makeXlsx('shops.xlsx', [columns, shop('first')], {
+      others: {
+        Notes: [[]],
+        Shops: [['Shops of 2026'], [], columns, shop('second'), [], ['Total', null, null], []],
+        Third: [columns, shop('third')],
+      },
+    });
+
+  it('is read from the sheet that the mapping names, and the others with data are listed', async () => {
+    const { file, sent } = await readAll(path());
+    expect(sent.map(({ name }) => name)).toEqual(['first']);
+    expect(file.otherSheets).toEqual(['Shops', 'Third']);
+    for (const sheet of ['Third', 4]) {
+      const named = await readAll(path(), { sheet });
+      expect(named.sent.map(({ name }) => name)).toEqual(['third']);
+      expect(named.file.otherSheets).toEqual([]);
+    }
+    const others = { Old: [columns, shop('old')] };
+    const chart = makeXlsx('shops.xlsx', [columns, shop('first')], { others, hasChart: true });
+    expect((await readAll(chart)).file.otherSheets).toEqual(['Old']);
+    expect((await readAll(chart, { sheet: 2 })).sent.map(({ name }) => name)).toEqual(['old']);
+    await expect(readAll(path(), { sheet: 'shops' })).rejects.toThrow(
+      'it has no sheet "shops"; its sheets are "Sheet1", "Notes", "Shops", "Third"',
+    );
+    await expect(readAll(path(), { sheet: 'Notes' })).rejects.toThrow('its sheet "Notes" is empty');
+  });
+
+  it('is read without the rows to skip, with the rows numbered as in the sheet', async () => {
+    const options = { sheet: 'Shops', skipTop: 2, skipBottom: 1 };
+    const { records, failures } = await readAll(path(), options);
+    expect(failures).toEqual([]);
+    expect(records.map(({ line, record }) => [line, record.name])).toEqual([[4, 'second']]);
+    await expect(readAll(path(), { ...options, skipBottom: 9 })).rejects.toThrow(
+      'leave no row for the header',
     );
   });
 });

@@ -3,7 +3,7 @@ import { resources, type UploadType } from '../../../client/src/generated/resour
 import { isUploadAnswer } from '../../../client/src/uploading/send-cuts.ts';
 import { pagesQuery } from './pages.ts';
 import { call, type Query } from './request.ts';
-import type { Receipt, ReceiptPage, RecordPage, StoredRecord, UploadAnswer } from './types.ts';
+import type { Receipt, ReceiptPage, RecordPage, Rejection, StoredRecord, UploadAnswer } from './types.ts';
 
 export function recordPagesQuery(type: string, query: Query) {
   return pagesQuery<RecordPage>(`/v1/data/${type}`, { ...query, limit: 50 });
@@ -28,10 +28,14 @@ export function receiptQuery(requestId: string) {
 }
 
 /** Uploads one record. */
-export function uploadRecord(type: UploadType, record: StoredRecord, dryRun: boolean): Promise<UploadAnswer> {
+export function uploadRecord(
+  type: UploadType,
+  record: StoredRecord,
+  { dryRun, mode }: { readonly dryRun: boolean; readonly mode: Rejection['mode'] },
+): Promise<UploadAnswer> {
   return call<UploadAnswer>(resources[type].path, {
     method: 'POST',
-    query: { dry_run: dryRun ? true : undefined },
+    query: { dry_run: dryRun ? true : undefined, mode: mode === 'merge' ? mode : undefined },
     body: { records: [record] },
     isAnswer: (answer) => isUploadAnswer(answer, 1),
   });

@@ -571,6 +571,20 @@ export interface components {
              */
             type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /**
+             * @description null for interactions, replays and receipts of earlier versions
+             * @enum {string|null}
+             */
+            mode: "replace" | "merge" | null;
+            /**
+             * Format: uuid
+             * @description null if the request named no run
+             */
+            run_id: string | null;
+            /** @description the index of the file in the run, from 0 */
+            file: number | null;
+            /** @description the number of the request's first record in the file */
+            first_record: number | null;
+            /**
              * @description of the batches that are stored
              * @enum {integer}
              */
@@ -712,7 +726,7 @@ export interface components {
             /** @description name of the field, parameter or header */
             field: string;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "file_uploaded" | "too_large";
             message: string;
         };
     };
@@ -1335,6 +1349,8 @@ export interface operations {
                 status?: "200" | "207" | "400";
                 /** @description only entries with this `idempotency_key` */
                 idempotency_key?: string;
+                /** @description only receipts of this run */
+                run_id?: string;
                 /** @description only what was received at this time or later */
                 from?: string;
                 /** @description only what was received before this time */
@@ -1367,6 +1383,10 @@ export interface operations {
                      *           "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
                      *           "operation": "upload",
                      *           "type": "shops",
+                     *           "mode": "replace",
+                     *           "run_id": null,
+                     *           "file": null,
+                     *           "first_record": null,
                      *           "status": 200,
                      *           "received": "2026-03-14T09:26:53.035Z",
                      *           "key_id": "7dQk2LrX9Ab",

@@ -81,8 +81,14 @@ export async function sweepRejections(client: Client, place: Place): Promise<Swe
     await queryRows(client, { text, values: [organisationId, rejection_id, record] }, 1);
   }
   await countErased(client, organisationId, 'rejections', there.flatMap(erasureOf));
+  // A merge may have put the text of a rejection that has gone into a new one, which is then on this page or a later one.
+  const isWhole = there.length === found.length;
+  const following =
+    next === null
+      ? { step: 'receipts' as const }
+      : { step: 'rejections' as const, position: { after: next } };
   return {
-    next: next === null ? { step: 'receipts' } : { step: 'rejections', position: { after: next } },
+    next: isWhole ? following : { step: 'rejections', position: at },
     done: [{ organisationId, stored: null, rejected, receipt: null }],
   };
 }

@@ -27,3 +27,8 @@ export const keyReused: DescribedAnswer = {
   sharedAs: 'IdempotencyKeyReused',
   ...refused('The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`.'),
 };
+
+export const runEnded: DescribedAnswer = {
+  sharedAs: 'RunEnded',
+  ...refused('The run has ended. Code: `run_ended`.'),
+};

@@ -21,7 +21,7 @@ export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
 /** Every answer repeats the request's key, so that the client notices if a proxy passes on the answer to another request. */
 export function repeatedKey({ headers, routeOptions }: FastifyRequest): Record<string, string> {
   const key = headers['idempotency-key'];
-  const takesKey = routeOptions.config.operation?.requestHeaders === idempotencyKeyHeader;
+  const takesKey = routeOptions.config.operation?.requestHeaders?.['Idempotency-Key'] !== undefined;
   // Node sends other characters in one of two encodings, so that the client could not compare them.
   return takesKey && typeof key === 'string' && /^[ -~]*$/.test(key) ? { 'idempotency-key': key } : {};
 }

@@ -121,6 +121,8 @@ export interface Operation<P = Parts> {
   readonly description: string;
   /** Null if no key is needed. */
   readonly permission: Permission | null;
+  /** Whether the permission to upload anything is enough to get to the handler, which checks the types. */
+  readonly isForUploaders?: true;
   readonly isForBrowsers?: true;
   /** Whether the operation stores records, which may count against a quota. */
   readonly storesRecords?: true;

@@ -13,6 +13,11 @@ export function storedSchemaName(type: ResourceType): string {
   return `Stored${schemaName(type)}`;
 }
 
+/** With `mode=merge`, a record only needs its id. */
+export function changesSchemaName(type: ResourceType): string {
+  return `${schemaName(type)}Changes`;
+}
+
 export function pageSchemaName(type: ResourceType): string {
   return `${schemaName(type)}Page`;
 }

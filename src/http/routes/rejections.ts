@@ -8,10 +8,11 @@ import {
   rejectionSummary,
 } from '../../rejections/find-rejections.ts';
 import type { RejectionFilter } from '../../rejections/rejections.ts';
+import { failedRequestsOf } from '../../runs/enter-run.ts';
 import { overallStatus, sumCounts } from '../../uploads/answer/answer.ts';
 import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
 import { described, onePage } from '../operation/described-answers.ts';
-import { type Call, type Operation, ownOf, principalOf } from '../operation/operation.ts';
+import { type Call, type Operation, ownOf, type Parts, principalOf } from '../operation/operation.ts';
 
 const tag = 'Rejections';
 
@@ -20,6 +21,21 @@ function refuseBody({ body }: Call): void {
   if (body === undefined || body.length === 0) return;
   const message = 'is not read here; send filters as query parameters, such as ?type=transactions';
   throw invalidRequest({ field: 'body', code: 'unknown_field', message });
+}
+
+/** Rejections know their request, but not their run. */
+async function filterOf(call: Call, parts: Parts): Promise<RejectionFilter> {
+  const {
+    request_id: requestId,
+    run_id: runId,
+    type,
+    code,
+    field,
+  } = call.query as Partial<Record<string, string>>;
+  const kinds = { ...(type && { type }), ...(code && { code }), ...(field && { field }) };
+  if (runId === undefined) return { ...kinds, ...(requestId && { requestIds: [requestId] }) };
+  const ofRun = await failedRequestsOf(...ownOf(call, parts), runId);
+  return { ...kinds, requestIds: ofRun.filter((id) => id === (requestId ?? id)) };
 }
 
 const list: Operation = {
@@ -36,7 +52,8 @@ const list: Operation = {
   answers: { 200: onePage('RejectionPage') },
   async handle(call, parts) {
     const [pool, organisationId] = ownOf(call, parts);
-    const read = () => rejectionPage(pool, organisationId, call.query);
+    const filter = await filterOf(call, parts);
+    const read = () => rejectionPage(pool, organisationId, filter, call.query);
     return {
       status: 200,
       body: await parts.longReads.take(organisationId, read, limits.rejectionsRestMsMax),
@@ -56,7 +73,7 @@ const summary: Operation = {
   query: rejectionFilters,
   answers: { 200: described('The most frequent first.', 'RejectionSummary') },
   async handle(call, parts) {
-    const filter = call.query as RejectionFilter;
+    const filter = await filterOf(call, parts);
     return { status: 200, body: await rejectionSummary(...ownOf(call, parts), filter) };
   },
 };
@@ -86,12 +103,14 @@ const replay: Operation = {
       hasQuota: true,
     },
   },
-  async handle(call, { pool, checker, references, requestLimits, cursors }) {
+  async handle(call, parts) {
+    const { pool, checker, references, requestLimits, cursors } = parts;
     refuseBody(call);
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
     const { requestId } = call;
-    const { cursor, ...filter } = call.query;
+    const { cursor } = call.query;
+    const filter = await filterOf(call, parts);
     const replayed = await replayRejections(
       {
         pool: pool.atOwner(organisationId),
@@ -104,7 +123,7 @@ const replay: Operation = {
         keyId,
         requestId,
         startedMs: performance.now(),
-        filter: filter as RejectionFilter,
+        filter,
         cursor: cursor as string | undefined,
       },
       (error) => call.log.error({ err: error }, 'a replay was broken off'),
@@ -162,7 +181,7 @@ const discard: Operation = {
   },
   async handle(call, parts) {
     refuseBody(call);
-    const filter = call.query as RejectionFilter;
+    const filter = await filterOf(call, parts);
     const { discarded, hasMore } = await discardRejections(...ownOf(call, parts), filter);
     return { status: 200, body: { discarded, has_more: hasMore } };
   },

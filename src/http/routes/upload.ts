@@ -1,6 +1,6 @@
 import { RequestError, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { flag, optional } from '../../registry/fields.ts';
+import { flag, type Mode, modes, oneOf, optional } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import {
   idFieldOf,
@@ -16,9 +16,9 @@ import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
 import { ingestRequest } from '../../uploads/store/commit-batch.ts';
 import { isKeyHeld } from '../../uploads/store/upload-idempotency-keys.ts';
-import { acceptedAnswer, inSteps, refuseDryRun } from '../gate.ts';
+import { acceptedAnswer, inSteps, refuseForVisitors } from '../gate.ts';
 import { isJsonLines } from '../operation/accept.ts';
-import { keyReused } from '../operation/described-answers.ts';
+import { keyReused, notFound, runEnded } from '../operation/described-answers.ts';
 import {
   idempotencyKeyHeader,
   idempotencyReplayed,
@@ -32,7 +32,8 @@ import {
   type Parts,
   principalOf,
 } from '../operation/operation.ts';
-import { schemaName } from '../operation/stored-records.ts';
+import { runParameters, runPartOf } from '../operation/run-part.ts';
+import { changesSchemaName, schemaName } from '../operation/stored-records.ts';
 
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
@@ -60,6 +61,8 @@ const uploadAnswers: Operation['answers'] = {
     canBeReplayed: true,
     hasQuota: true,
   },
+  404: notFound,
+  409: runEnded,
   422: keyReused,
   500: {
     sharedAs: 'UploadNotStored',
@@ -93,6 +96,14 @@ const interactionsAnswers: Operation['answers'] = {
   },
 };
 
+const uploadMode = optional(
+  oneOf(modes, {
+    description:
+      'how a record is stored over the one with the same id: `replace` (the default) as a whole; with `merge`, a field that ' +
+      'is left out keeps its stored value, and null clears it',
+  }),
+);
+
 /** Each record type has its own schema, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map((type) => {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
@@ -102,6 +113,7 @@ export const uploadOperations: readonly Operation[] = resourceTypes.map((type) =
     description: describe(type, recordsMax),
     permission: `data:write:${type}`,
     schema: schemaName(type),
+    changesSchema: changesSchemaName(type),
     example: resources[type].example,
   });
 });
@@ -126,14 +138,18 @@ export const uploadInteractions: Operation = uploadOperation('interactions', lim
 interface AboutUpload
   extends Pick<Operation, 'path' | 'tag' | 'description' | 'permission' | 'isForBrowsers'> {
   readonly schema: string;
+  readonly changesSchema?: string;
   readonly example: object;
 }
 
 function uploadOperation(
   type: UploadType,
   recordsMax: number,
-  { path, tag, description, permission, isForBrowsers, schema, example }: AboutUpload,
+  { path, tag, description, permission, isForBrowsers, schema, changesSchema, example }: AboutUpload,
 ): Operation {
+  const schemas = [schema, ...(changesSchema ? [changesSchema] : [])].map((name) => ({
+    $ref: `#/components/schemas/${name}`,
+  }));
   return {
     id: `upload-${type}`,
     method: 'POST',
@@ -152,6 +168,8 @@ function uploadOperation(
           examples: [true],
         }),
       ),
+      ...(type !== 'interactions' && { mode: uploadMode }),
+      ...runParameters,
     },
     requestHeaders: idempotencyKeyHeader,
     requestBody: {
@@ -163,7 +181,7 @@ function uploadOperation(
             type: 'array',
             minItems: 1,
             maxItems: recordsMax,
-            items: { $ref: `#/components/schemas/${schema}` },
+            items: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
           },
         },
       },
@@ -177,7 +195,7 @@ function uploadOperation(
 }
 
 /** The body has been read and counted, but not stored yet. */
-interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
+interface Received extends Pick<Progress, 'mode' | 'run' | 'idempotency' | 'startedMs'> {
   readonly type: UploadType;
   readonly batches: readonly CheckedBatch[];
 }
@@ -195,13 +213,16 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
   const { config, checker, requestLimits } = parts;
   const startedMs = performance.now();
   const principal = principalOf(call);
+  const run = runPartOf(call);
   await refuseNew(call, parts);
   const typeMax = type === 'courses' ? limits.coursesPerRequestMax : Number.POSITIVE_INFINITY;
   const max = Math.min(config.recordsPerRequestMax, typeMax);
+  const mode = (call.query.mode ?? 'replace') as Mode;
   const key = readIdempotencyKey(call);
   const unchecked = {
     organisationId: principal.organisationId,
     type,
+    mode,
     body: call.body,
     recordsMax: principal.visitor === undefined ? max : Math.min(max, limits.recordsPerBatch),
     isLines: isJsonLines(call.headers['content-type']),
@@ -219,7 +240,7 @@ async function receive(type: UploadType, call: Call, parts: Parts): Promise<Rece
   const idBytes = isInteractions ? received * limits.answerBytesPerInteraction : 0;
   call.reserve(failed * limits.answerBytesPerFailedRecord + idBytes);
   const idempotency = key !== undefined && bodySha256 ? { key, bodySha256 } : undefined;
-  return { type, batches, idempotency, startedMs };
+  return { type, mode: isInteractions ? null : mode, run, batches, idempotency, startedMs };
 }
 
 async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
@@ -250,7 +271,7 @@ async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answe
 }
 
 async function store(
-  { type, batches, idempotency, startedMs }: Received,
+  { type, mode, run, batches, idempotency, startedMs }: Received,
   bodyBytes: number,
   call: Call,
   parts: Parts,
@@ -260,6 +281,8 @@ async function store(
     organisationId,
     keyId,
     type,
+    mode,
+    run,
     bodyBytes,
     batchCount: batches.length,
     startedMs,
@@ -281,7 +304,7 @@ async function store(
 /** Stores the batch in one transaction, and reports only errors in the body itself. */
 function uploadFromBrowser(call: Call, parts: Parts): Promise<Answer> {
   return inSteps(async () => {
-    refuseDryRun(call);
+    refuseForVisitors(call);
     const bodyBytes = call.body?.length ?? 0;
     const received = await receive('interactions', call, parts);
     const errors = received.batches.flatMap(({ failed }) =>
@@ -307,7 +330,8 @@ function describe(type: ResourceType, recordsMax: number): string {
     references.length > 0 ? ` The records they refer to must exist: ${references.join(', ')}.` : '';
   return (
     `Stores up to ${recordsMax.toLocaleString('en')} records. A valid record replaces the stored one with the same ` +
-    `\`${idFieldOf(type)}\` as a whole.${first} Sending the same again changes nothing.\n\n` +
+    `\`${idFieldOf(type)}\` as a whole or, with \`mode=merge\`, the fields that it has.${first} Sending the same again ` +
+    'changes nothing.\n\n' +
     inLines('records')
   );
 }

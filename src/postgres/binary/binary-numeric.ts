@@ -61,3 +61,14 @@ function writeLongNumeric(view: DataView, value: number, at: number): number {
   view.setUint16(at + 6, Math.max(0, digits.length - point));
   return next;
 }
+
+/** Reads what `writeNumeric` has written. */
+export function readNumeric(view: DataView, at: number): number {
+  const groups = view.getInt16(at);
+  const weight = view.getInt16(at + 2);
+  let digits = '';
+  for (let group = 0; group < groups; group++)
+    digits += String(view.getInt16(at + 8 + 2 * group)).padStart(4, '0');
+  const size = Number(`${digits || '0'}e${4 * (weight + 1 - groups)}`);
+  return view.getUint16(at + 4) === 0 ? size : -size;
+}

@@ -65,6 +65,17 @@ export function uuidBytes({ ids, start, end }: UuidRange): string[] {
   });
 }
 
+/** Puts rows together from values of other rows. `like` are arrays of the same types. */
+export function rowsOf(like: readonly Buffer[], rows: readonly (readonly Buffer[])[]): EncodedRows {
+  const arrays = like.map((array, column) => {
+    const header = Buffer.from(array.subarray(0, arrayHeaderBytes));
+    header.writeInt32BE(1, 4);
+    header.writeInt32BE(rows.length, 12);
+    return Buffer.concat([header, ...rows.map((values) => values[column] as Buffer)]);
+  });
+  return { count: rows.length, arrays };
+}
+
 /** Both must have the same type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);
@@ -184,12 +195,6 @@ export class IndexedRows {
   instantAt(column: number, row: number): Instant | undefined {
     const value = this.valueAt(column, row);
     return value.length === 4 ? undefined : instantAt(viewOf(value), 4);
-  }
-
-  isSameRow(row: number, others: IndexedRows, otherRow: number): boolean {
-    return this.#arrays.every((_, column) =>
-      this.valueAt(column, row).equals(others.valueAt(column, otherRow)),
-    );
   }
 }
 

@@ -14,6 +14,7 @@ export interface UploadAnswer {
   readonly request_id: string;
   readonly type: UploadType;
   readonly dry_run?: true;
+  readonly cleared?: Readonly<Record<string, number>>;
   readonly batches: readonly BatchAnswer[];
 }
 

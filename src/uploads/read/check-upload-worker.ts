@@ -3,6 +3,7 @@ import { Piscina } from 'piscina';
 import type { Detail } from '../../errors.ts';
 import { RequestError, type RequestErrorCode } from '../../errors.ts';
 import { freeMemory } from '../../postgres/binary/encoded-rows.ts';
+import type { Mode } from '../../registry/fields.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import { makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';
@@ -10,6 +11,7 @@ import { type PackedBatch, packBatch } from './packed-batch.ts';
 
 export interface CheckTask {
   readonly type: UploadType;
+  readonly mode: Mode;
   readonly body: Uint8Array;
   readonly recordsMax: number;
   readonly isLines: boolean;
@@ -34,10 +36,10 @@ if (process.platform === 'linux') {
 }
 
 /** Buffers are transferred in both directions, and freed when they are no longer needed. */
-export default function check({ type, body, recordsMax, isLines, wantsHash }: CheckTask): CheckResult {
+export default function check({ type, mode, body, recordsMax, isLines, wantsHash }: CheckTask): CheckResult {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    const checked = checkUpload(builders, type, bytes, recordsMax, { isLines, wantsHash });
+    const checked = checkUpload(builders, type, bytes, recordsMax, { mode, isLines, wantsHash });
     freeMemory(body);
     const bodySha256 = wantsHash ? hashBatches(checked) : undefined;
     const batches = checked.map(packBatch);

@@ -21,6 +21,7 @@ import {
   startOfJson,
 } from '../../json/object-reader.ts';
 import { limits } from '../../limits.ts';
+import type { Mode } from '../../registry/fields.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
 import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
@@ -31,10 +32,10 @@ export function checkUpload(
   type: UploadType,
   body: Buffer | undefined,
   recordsMax: number,
-  { isLines = false, mayReadFast = true, wantsHash = false }: CheckOptions = {},
+  { mode = 'replace', isLines = false, mayReadFast = true, wantsHash = false }: CheckOptions = {},
 ): CheckedBatch[] {
   if (body === undefined) throw isLines ? recordsEmpty() : recordsMissing();
-  const batches = new Batches(builders(type), wantsHash);
+  const batches = new Batches(builders(type, mode), wantsHash);
   const reader = new UploadReader(batches, body, recordsMax, mayReadFast);
   return isLines
     ? findingFaultInLine(body, () => reader.readLines())
@@ -42,6 +43,7 @@ export function checkUpload(
 }
 
 interface CheckOptions {
+  readonly mode?: Mode;
   /** NDJSON: one record per line, and no enclosing object. */
   readonly isLines?: boolean;
   readonly mayReadFast?: boolean;

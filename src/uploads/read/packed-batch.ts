@@ -2,7 +2,10 @@ import type { CheckedBatch } from './batch-builder.ts';
 
 /** A batch that is passed between threads, with the memory that its buffers share. */
 export interface PackedBatch
-  extends Pick<CheckedBatch, 'received' | 'failed' | 'hasRepeatedIds' | 'warnings' | 'failedSha256'> {
+  extends Pick<
+    CheckedBatch,
+    'mode' | 'received' | 'failed' | 'hasRepeatedIds' | 'warnings' | 'failedSha256'
+  > {
   readonly count: number;
   readonly indices: Int32Array;
   readonly memory: ArrayBuffer;

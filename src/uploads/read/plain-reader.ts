@@ -1,7 +1,7 @@
 import { closeBrace, colon, comma, isSpecial, openBrace, quote, skipSpace } from '../../json/json-bytes.ts';
 import { limits } from '../../limits.ts';
 import { type ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
-import type { Field, Plain, Scalar } from '../../registry/fields.ts';
+import type { Field, Mode, Plain, Scalar } from '../../registry/fields.ts';
 import { isProblem } from '../../registry/fields.ts';
 import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../../registry/times.ts';
@@ -19,18 +19,29 @@ export class PlainReader {
   #bytes: Uint8Array = new Uint8Array();
   #view = viewOf(this.#bytes);
   #at = 0;
-  /** A bitmask of the fields that have been read and appended. */
   #seen = 0;
   readonly #capitals = new Uint8Array(2);
   readonly #lower = new Uint8Array(36);
   updated: Instant | null = null;
   eventTime: Instant | null = null;
 
-  constructor(fields: Readonly<Record<string, Field>>, columns: readonly ArrayWriter[]) {
+  constructor(
+    fields: Readonly<Record<string, Field>>,
+    columns: readonly ArrayWriter[],
+    mode: Mode = 'replace',
+  ) {
     this.#fields = Object.entries(fields).map(([name, field], at) => plainField(name, field, at));
     this.#columns = columns;
     this.#all = 2 ** this.#fields.length - 1;
-    this.#required = this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
+    this.#required =
+      mode === 'merge'
+        ? 1
+        : this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
+  }
+
+  /** A bitmask of the fields that the record contains, where the first field has the lowest bit. */
+  get seen(): number {
+    return this.#seen;
   }
 
   /** Returns the record's end. If the record is not plain, it returns -1 and has written nothing. */

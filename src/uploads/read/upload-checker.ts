@@ -51,11 +51,14 @@ export class UploadChecker {
   }
 
   async #checkInThread(
-    { type, recordsMax, isLines, wantsHash }: Unchecked,
+    { type, mode, recordsMax, isLines, wantsHash }: Unchecked,
     body: Buffer,
   ): Promise<CheckedUpload> {
     const transferList = [body.buffer as ArrayBuffer];
-    const result = await this.#threads.run({ type, body, recordsMax, isLines, wantsHash }, { transferList });
+    const result = await this.#threads.run(
+      { type, mode, body, recordsMax, isLines, wantsHash },
+      { transferList },
+    );
     if ('batches' in result) {
       const { batches, bodySha256 } = result;
       return { batches: batches.map(unpackBatch), bodySha256: bodySha256 && Buffer.from(bodySha256) };
@@ -71,9 +74,9 @@ export class UploadChecker {
 
 async function checkHere(
   builders: Builders,
-  { type, body, recordsMax, isLines, wantsHash }: Unchecked,
+  { type, mode, body, recordsMax, isLines, wantsHash }: Unchecked,
 ): Promise<CheckedUpload> {
   await setImmediate();
-  const batches = checkUpload(builders, type, body, recordsMax, { isLines, wantsHash });
+  const batches = checkUpload(builders, type, body, recordsMax, { mode, isLines, wantsHash });
   return { batches, bodySha256: wantsHash ? hashBatches(batches) : undefined };
 }

@@ -10,8 +10,10 @@ import { type Client, isLockTimeout, isUnavailable, type Pool } from '../../post
 import { CommitUnconfirmed } from '../../postgres/transactions.ts';
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
 import { answerOf } from '../../receipts/receipts.ts';
+import type { Mode } from '../../registry/fields.ts';
 import { isoOf } from '../../registry/times.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
+import { enterRun, type RunPart } from '../../runs/enter-run.ts';
 import type { Step } from '../../traces/step.ts';
 import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer/answer.ts';
 import { type BatchProblem, failed, notStored, type Outcome, outcomeUnknownOf } from '../answer/outcome.ts';
@@ -86,6 +88,9 @@ export interface Progress {
   readonly organisationId: string;
   readonly keyId: string;
   readonly type: UploadType;
+  /** Null for interactions, and for records that are moved here. */
+  readonly mode: Mode | null;
+  readonly run: RunPart | null;
   readonly bodyBytes: number;
   readonly batchCount: number;
   readonly startedMs: number;
@@ -103,15 +108,20 @@ export async function commitBatch(
   number: number,
   checked: CheckedBatch,
 ): Promise<WrittenBatch> {
-  const { organisationId, type, references } = progress;
+  const { organisationId, type, run, references } = progress;
   const start = (number - 1) * limits.recordsPerBatch;
   return storeInTransaction(pool, async (client, attempt): Promise<Work<WrittenBatch>> => {
     const store = async () => {
       const { answer, key } = await claim(client, progress, number);
-      return answer ?? { ...(await storeChecked(client, organisationId, type, checked, references)), key };
+      if (answer) return answer;
+      // Nothing may be sent after a refusal, because it would not be part of the transaction. What is stored is answered again,
+      // even if the run has ended.
+      if (run) await enterRun(client, organisationId, run, type);
+      return { ...(await storeChecked(client, organisationId, type, checked, references)), key };
     };
     // Sent together. If the first statement fails, the others fail too, and the first error is the cause.
-    const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
+    const entered = enterBatch(client, attempt, organisationId, type);
+    const [, stored] = await Promise.all([entered, store()]);
     if ('text' in stored)
       return { result: { ...stored, counts: repeatedCounts(checked.received) }, done: [] };
     const made = batchAnswer({
@@ -143,7 +153,7 @@ export function storeChecked(
 ): Promise<StoredRows> {
   return type === 'interactions'
     ? storeInteractions(client, organisationId, checked, references, givenIds)
-    : storeRows({ client, organisationId, type }, checked, references.suppressions);
+    : storeRows({ client, organisationId, type, mode: checked.mode }, checked, references.suppressions);
 }
 
 interface Claimed {
@@ -185,7 +195,7 @@ async function claim(client: Client, progress: Progress, number: number): Promis
 }
 
 function headOf(
-  { organisationId, requestId, type, keyId, bodyBytes, batchCount }: Progress,
+  { organisationId, requestId, type, mode, run, keyId, bodyBytes, batchCount }: Progress,
   idempotencyKey: string | null,
 ): ReceiptHead {
   return {
@@ -193,6 +203,8 @@ function headOf(
     requestId,
     operation: 'upload',
     type,
+    mode,
+    run,
     keyId,
     idempotencyKey,
     bodyBytes,

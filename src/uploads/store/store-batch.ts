@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ChangedIds } from '../../bookkeeping/store.ts';
-import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
+import { type ArrayType, ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import {
   type EncodedRows,
   IndexedRows,
@@ -18,8 +18,9 @@ import type { FieldProblem } from '../../registry/fields.ts';
 import { perType, referenceNotFound } from '../../registry/resources.ts';
 import { sentFields, sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
-import { keepFailed, keepMissing, type NewRejections } from '../../rejections/keep-rejections.ts';
-import { KindList, type Problems } from '../../rejections/kind-list.ts';
+import { keepRejections, type NewRejections } from '../../rejections/keep-rejections.ts';
+import { KindList } from '../../rejections/kind-list.ts';
+import { recordWriter } from '../../rejections/record-json.ts';
 import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection-kinds.ts';
 import {
   deleteSettled,
@@ -32,9 +33,11 @@ import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { compare, type Target } from './compare.ts';
+import { type Failure, foldRejections, type RecordEvent } from './fold-rejections.ts';
 import { hasPeople, isOfErased, leaveOutErased } from './leave-out-erased.ts';
 import { lookUp, type RejectedIds } from './look-up.ts';
-import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
+import { lackingIn, sentOf, withoutSent } from './sent-fields.ts';
+import { lockStored, updateStored, writeLocked } from './update-stored.ts';
 import { Versions } from './versions.ts';
 
 export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
@@ -105,14 +108,37 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   };
   // Comparing costs a lookup for each new row, and inserting costs one for each stored row, so the sample decides.
   const all = allRows(rows.count);
-  const first = manyStored ? await compareWithStored(all) : { absent: all, changed: [] };
-  for (const row of first.absent) outcomes[row] = created;
-  const stored = await insert(target, rows, first.absent);
+  const lacking = lackingAmong(target, rows, all);
+  const asked = manyStored ? all : [...lacking.keys()];
+  const compared = await compareWithStored(asked);
+  for (const row of compared.absent)
+    outcomes[row] = lacking.has(row) ? failed(idAt(rows, row), lacking.get(row) ?? []) : created;
+  const absent = manyStored ? compared.absent : all;
+  const stored = await insert(
+    target,
+    rows,
+    absent.filter((row) => !lacking.has(row)),
+  );
   const second = await compareWithStored(stored);
   beginAgainUnless(second.absent.length === 0, 'a row is neither written nor stored');
-  const changed = [...first.changed, ...second.changed].sort((a, b) => a - b);
+  const changed = [...compared.changed, ...second.changed].sort((a, b) => a - b);
   await update(target, rows, changed, outcomes);
   return outcomes;
+}
+
+/** The rows that can only be merged with a stored record, with the fields that they lack otherwise. */
+function lackingAmong(
+  { type, mode }: Target,
+  rows: EncodedRows,
+  asked: readonly number[],
+): Map<number, FieldProblem[]> {
+  const lacking = new Map<number, FieldProblem[]>();
+  if (mode === 'replace') return lacking;
+  for (const row of asked) {
+    const problems = lackingIn(type, sentOf(rows, row));
+    if (problems.length > 0) lacking.set(row, problems);
+  }
+  return lacking;
 }
 
 /** Skips stored records without locking or logging them. */
@@ -125,10 +151,11 @@ const insertNew = perType((type) => ({
 /** Returns the rows that were already stored. */
 async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
-  const { client, organisationId, type } = target;
+  const { client, organisationId, type, mode } = target;
+  const picked = pickRows(mode === 'merge' ? withoutSent(rows) : rows, asked);
   const { rows: written } = await client.query<{ id: string }>({
     ...insertNew(type),
-    values: [organisationId, ...pickRows(rows, asked).arrays, new Date()],
+    values: [organisationId, ...picked.arrays, new Date()],
   });
   if (written.length === asked.length) return [];
   const ids = new Set(written.map(({ id }) => id));
@@ -145,6 +172,10 @@ async function update(
   if (changed.length === 0) return;
   const picked = pickRows(rows, changed);
   for (const row of changed) outcomes[row] = updated;
+  if (target.mode === 'merge') {
+    const locked = await lockStored(target, picked);
+    beginAgainUnless(locked.size === picked.count, 'a row was removed before it was locked');
+  }
   if (await updateStored(target, picked)) return;
   const now = await compare(target, picked);
   beginAgainUnless(now.absent.length + now.changed.length === 0, 'a row is neither written nor stale');
@@ -156,28 +187,32 @@ async function update(
  * locked, each row's outcome can be computed here, and only the last version of an id has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
-  const ids = allRows(rows.count).map((row) => idAt(rows, row));
-  const firsts = [...new Map(ids.map((id, row) => [id, row] as const).reverse()).values()].sort(
+  const all = allRows(rows.count);
+  const ids = all.map((row) => idAt(rows, row));
+  const lacking = lackingAmong(target, rows, all);
+  const wholeRows = all.filter((row) => !lacking.has(row));
+  const firsts = [...new Map(wholeRows.map((row) => [ids[row], row] as const).reverse()).values()].sort(
     (a, b) => a - b,
   );
-  const stored = await insert(target, rows, firsts);
-  const inserted = new Set(firsts);
-  for (const row of stored) inserted.delete(row);
-  if (stored.length > 0) await lockStored(target, pickRows(idsOf(rows), stored));
+  const stored = new Set((await insert(target, rows, firsts)).map((row) => ids[row]));
+  const insertedIds = new Set(firsts.map((row) => ids[row]).filter((id) => !stored.has(id)));
+  const toLock = all.filter((row) => !insertedIds.has(ids[row]));
+  const locked = toLock.length > 0 ? await lockStored(target, pickRows(idsOf(rows), toLock)) : new Set();
   const compared = await compare(target, rows);
-  beginAgainUnless(compared.absent.length === 0, 'a row is neither written nor stored');
-  const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
-  for (const row of compared.changed) againstStored[row] = updated;
-  for (const row of compared.stale) againstStored[row] = stale;
-  for (const row of inserted) againstStored[row] = created;
-  const versions = new Versions(target.type);
-  const indexed = new IndexedRows(rows);
-  const outcomes = ids.map((id, row) =>
-    versions.apply(id, { rows: indexed, row }, againstStored[row] as Outcome),
+  const absent = new Set(compared.absent);
+  beginAgainUnless(
+    all.every((row) => {
+      const id = ids[row] as string;
+      return absent.has(row)
+        ? !stored.has(id) && !insertedIds.has(id)
+        : insertedIds.has(id) || locked.has(id);
+    }),
+    'a row was written or removed meanwhile',
   );
-  const changedIds = new Set(ids.filter((_, row) => outcomes[row] === updated));
-  const written = [...changedIds].map((id) => versions.lastOf(id)?.row as number).sort((a, b) => a - b);
-  if (written.length > 0) await replaceLocked(target, pickRows(rows, written));
+  const versions = new Versions(target.type, target.mode);
+  const outcomes = all.map(versions.against(rows, compared, (id) => insertedIds.has(id)));
+  const changedIds = [...new Set(ids.filter((_, row) => outcomes[row] === updated))];
+  if (changedIds.length > 0) await writeLocked(target, versions.lastOf(changedIds, rows));
   return outcomes;
 }
 
@@ -250,11 +285,17 @@ export async function settleRejections(client: Client, where: Where, stored: Sto
   await settleBatchesOf(client, organisationId, type, [...failedIds], rejected);
   const find = findEarlier(client, where, checked, stored, failedIds);
   const earlier = find ? await lockFound(client, organisationId, find) : [];
-  await deleteSettled(client, organisationId, earlier, rejected);
+  const older = earlier.filter(({ is_settled }) => is_settled);
   const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));
-  const failures = openFailures(type, checked, stored.outcomes)
-    .filter(({ isRow, problems }) => (isRow || !where.isFromBrowser) && !isOfErased({ problems }))
-    .filter(({ id }) => id === null || !kept.has(id));
+  const all = eventsOf(type, checked, stored.outcomes).filter(
+    (one) => !one.failure || ((one.failure.isRow || !where.isFromBrowser) && !isOfErased(one.failure)),
+  );
+  const events = all.filter(({ id }) => id === null || !kept.has(id));
+  const { failures, settled } =
+    checked.mode === 'merge'
+      ? await foldRejections(client, where, checked, events, older)
+      : { failures: openFailures(events), settled: older };
+  await deleteSettled(client, organisationId, settled, rejected);
   if (failures.length > 0) await keep(client, where, checked, failures, rejected);
   return { rejected, writes: leaveForLater(where, checked, stored, failedIds) };
 }
@@ -271,15 +312,17 @@ function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): 
 function findEarlier(
   client: Client,
   { organisationId, type }: Where,
-  { rows, failed, failedIds: failedIdsArray, failedUpdated }: CheckedBatch,
+  { mode, rows, failed, failedIds: failedIdsArray, failedUpdated }: CheckedBatch,
   { outcomes, rejectedIds }: StoredRows,
   failedIds: ReadonlySet<string>,
 ): (() => Promise<EarlierRejection[]>) | undefined {
-  const asked = rejectedIds === 'many' ? failedIds : rejectedIds;
-  if (asked.size === 0) return undefined;
-  const isAsked = (row: number) => outcomes[row]?.kind !== 'stale' && asked.has(idAt(rows, row));
+  if (rejectedIds !== 'many' && rejectedIds.size === 0) return undefined;
+  // Whether a merged record settles a rejection depends on its fields, so it cannot be left for later.
+  const isAskedId = (id: string) =>
+    rejectedIds === 'many' ? mode === 'merge' || failedIds.has(id) : rejectedIds.has(id);
+  const isAsked = (row: number) => outcomes[row]?.kind !== 'stale' && isAskedId(idAt(rows, row));
   const sent = [...outcomes.keys()].filter(isAsked);
-  const bad = [...failed.keys()].filter((at) => asked.has(failed[at]?.id ?? ''));
+  const bad = [...failed.keys()].filter((at) => isAskedId(failed[at]?.id ?? ''));
   if (sent.length + bad.length === 0) return undefined;
   const picked = pickRows(idsAndUpdated(type, rows), sent);
   const arrays = [
@@ -291,11 +334,11 @@ function findEarlier(
 
 function leaveForLater(
   { organisationId, type }: Where,
-  { rows }: CheckedBatch,
+  { mode, rows }: CheckedBatch,
   { outcomes, rejectedIds }: StoredRows,
   failedIds: ReadonlySet<string>,
 ): readonly Write[] {
-  if (rejectedIds !== 'many') return [];
+  if (rejectedIds !== 'many' || mode === 'merge') return [];
   const isLeft = (row: number) =>
     isStored(outcomes[row] as Outcome) && !(failedIds.size > 0 && failedIds.has(idAt(rows, row)));
   const left = [...outcomes.keys()].filter(isLeft);
@@ -307,95 +350,103 @@ function idsAndUpdated(type: UploadType, { count, arrays }: EncodedRows): Encode
   return { count, arrays: [arrays[0] as Buffer, arrays[updated] as Buffer] };
 }
 
-interface Failure {
-  readonly id: string | null;
-  readonly index: number;
-  readonly problems: Problems;
-  /** The position among the failed records or, if a reference is missing, the row. */
-  readonly at: number;
-  readonly isRow: boolean;
+/** In the order sent. Only what is stored after the first failure, or of a merge, is included. */
+function eventsOf(
+  type: UploadType,
+  { mode, rows, indices, failed }: CheckedBatch,
+  outcomes: readonly Outcome[],
+): RecordEvent[] {
+  const events: RecordEvent[] = failed.map(({ id, index, problems }, at) => ({
+    id,
+    index,
+    failure: { id, index, problems, at, isRow: false },
+  }));
+  // Before the first failure there is nothing to replace, so the id need not be decoded.
+  let hasFailed = mode === 'merge' || failed.length > 0;
+  for (const [row, outcome] of outcomes.entries()) {
+    const index = indices[row] as number;
+    if (outcome.kind === 'failed') {
+      hasFailed = true;
+      const { id, problems } = outcome;
+      events.push({ id, index, failure: { id, index, problems, at: row, isRow: true } });
+    } else if (hasFailed && isStored(outcome)) events.push({ id: idOfRow(type, rows, row), index, row });
+  }
+  return events.sort((a, b) => a.index - b.index);
 }
 
 /** The last failure of each record, unless the record was stored later in the batch. */
-function openFailures(
-  type: UploadType,
-  { rows, indices, failed }: CheckedBatch,
-  outcomes: readonly Outcome[],
-): Failure[] {
-  const storedLast = new Map<string, number>();
-  const last = new Map<string, Failure>();
-  const withoutId: Failure[] = [];
-  const take = (failure: Failure) => {
-    if (failure.id === null) withoutId.push(failure);
-    else if ((last.get(failure.id)?.index ?? -1) < failure.index) last.set(failure.id, failure);
-  };
-  for (const [at, { id, index, problems }] of failed.entries())
-    take({ id, index, problems, at, isRow: false });
-  for (const [row, outcome] of outcomes.entries()) {
-    const index = indices[row] as number;
-    if (outcome.kind === 'failed')
-      take({ id: outcome.id, index, problems: outcome.problems, at: row, isRow: true });
-    // Before the first failure there is nothing to replace, so the id need not be decoded.
-    else if (isStored(outcome) && failed.length + last.size > 0) {
-      const id = idOfRow(type, rows, row);
-      if (id !== null) storedLast.set(id, index);
-    }
+function openFailures(events: readonly RecordEvent[]): Failure[] {
+  const last = new Map<string | RecordEvent, Failure>();
+  for (const event of events) {
+    last.delete(event.id ?? event);
+    if (event.failure) last.set(event.id ?? event, event.failure);
   }
-  const open = [...last.values()].filter(({ id, index }) => (storedLast.get(id as string) ?? -1) < index);
-  return [...withoutId, ...open].sort((a, b) => a.index - b.index);
+  return [...last.values()];
 }
 
 async function keep(
   client: Client,
   { organisationId, type, requestId, start }: Where,
-  { rows, failedTexts, failedUpdated }: CheckedBatch,
+  checked: CheckedBatch,
   failures: readonly Failure[],
   changes: Map<string, number>,
 ): Promise<void> {
-  // All rejections get the same time, so that their ids are ordered by index alone.
-  const nowMs = Date.now();
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
-  const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));
+  const kindIds = failures.map(({ problems }) => kinds.idOf(problems));
   await storeKinds(client, organisationId, type, kinds.all);
-  for (const { kindId } of withKinds) countChange(changes, kindId, 1);
-  const bad = withKinds.filter(({ isRow }) => !isRow);
-  if (bad.length > 0) {
-    const wanted = bad.map(({ at }) => at);
-    const kept = { texts: pickElements(failedTexts, wanted), updated: pickElements(failedUpdated, wanted) };
-    await keepFailed(client, organisationId, type, requestId, kept, newRejections(start, nowMs, bad));
-  }
-  const missing = withKinds.filter(({ isRow }) => isRow);
-  if (missing.length > 0) {
-    const picked: EncodedRows = pickRows(
-      rows,
-      missing.map(({ at }) => at),
-    );
-    await keepMissing(client, organisationId, type, requestId, picked, newRejections(start, nowMs, missing));
-  }
+  for (const kindId of kindIds) countChange(changes, kindId, 1);
+  const rejections = newRejections(type, start, checked, failures, kindIds);
+  await keepRejections(client, organisationId, type, requestId, rejections);
 }
 
 /** Their ids ascend in the order of the records, which is also the order in which they are replayed. */
 function newRejections(
+  type: UploadType,
   start: number,
-  nowMs: number,
-  failures: readonly (Failure & { readonly kindId: string })[],
+  { mode, rows, failed, failedTexts, failedUpdated }: CheckedBatch,
+  failures: readonly Failure[],
+  kindIds: readonly string[],
 ): NewRejections {
-  const ids = new ArrayWriter('uuid');
-  const kindIds = new ArrayWriter('uuid');
-  const indices = new ArrayWriter('int4');
-  const recordIds = new ArrayWriter('uuid');
+  const array = (type: ArrayType) => new ArrayWriter(type);
+  const [rejectionIds, kinds, recordIds] = [array('uuid'), array('uuid'), array('uuid')];
+  const [indices, updated, texts, modes] = [
+    array('int4'),
+    array('timestamptz'),
+    array('text'),
+    array('text'),
+  ];
+  const bad = new IndexedRows({ count: failed.length, arrays: [failedTexts, failedUpdated] });
+  const indexed = new IndexedRows(rows);
+  const updatedAt = Object.keys(sentFields(type)).indexOf('updated');
+  const write = recordWriter(type, rows);
+  // All rejections get the same time, so that their ids are ordered by index alone.
+  const nowMs = Date.now();
   const random = viewOf(randomBytes(8 * failures.length));
-  for (const [at, { id, index, kindId }] of failures.entries()) {
-    ids.appendWords(...uuidV7Words(nowMs, index, [random.getInt32(8 * at), random.getInt32(8 * at + 4)]));
-    kindIds.append(kindId);
+  for (const [number, { id, index, at, isRow, folded }] of failures.entries()) {
+    const words = [random.getInt32(8 * number), random.getInt32(8 * number + 4)] as const;
+    rejectionIds.appendWords(...uuidV7Words(nowMs, index, words));
+    kinds.append(kindIds[number] as string);
     indices.append(start + index);
     recordIds.append(id);
+    const time = isRow ? updatedAt >= 0 && indexed.instantAt(updatedAt, at) : bad.instantAt(1, at);
+    updated.append(time === false || time === undefined ? null : time);
+    if (folded) texts.append(folded.text);
+    else if (isRow) texts.append(write(at));
+    else if (bad.isNullAt(0, at)) texts.append(null);
+    else {
+      const value = bad.valueAt(0, at);
+      texts.appendBytes(value, 4, value.length);
+    }
+    modes.append(folded?.mode ?? mode);
   }
   return {
     count: failures.length,
-    rejectionIds: ids.finish(),
-    kindIds: kindIds.finish(),
+    rejectionIds: rejectionIds.finish(),
+    kindIds: kinds.finish(),
     indices: indices.finish(),
     recordIds: recordIds.finish(),
+    updated: updated.finish(),
+    texts: texts.finish(),
+    modes: modes.finish(),
   };
 }

@@ -135,7 +135,8 @@ export class Processes {
 
   /** Returns the ends of the processes' logs, for failures that the test cannot explain. */
   logs(lines = 10): string {
-    return this.#servers.map(({ log }) => log.slice(-lines).join('\n')).join('\n--\n');
+    const logs = [...this.#servers.map(({ log }) => log), this.#lake?.log ?? []];
+    return logs.map((log) => log.slice(-lines).join('\n')).join('\n--\n');
   }
 
   async stop(): Promise<void> {

@@ -13,24 +13,37 @@ import {
   readFileOptions,
   typeOf,
   warnSkipped,
+  warnUnread,
 } from '../options/file-options.ts';
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
-import { grouped, print, printJsonLine, printTable, sayError, warn } from '../terminal/terminal.ts';
+import { printJsonLine, printTable, sayError } from '../terminal/terminal.ts';
 import { columnOf } from '../uploading/file-cut.ts';
 import { RepeatedIds } from '../uploading/repeated-ids.ts';
-import type { Problem } from '../uploading/tally.ts';
-
-/** The maximum number of problems shown per file. With --json, all of them are printed. */
-const shownMax = 20;
+import { printKept, printReasons } from '../uploading/summary.ts';
+import { type Problem, type Reason, Tally } from '../uploading/tally.ts';
 
 interface Checked {
   readonly path: string;
   readonly type: string;
+  readonly keptFields: readonly string[];
   records: number;
   failed: number;
   /** The number of records with the same id as an earlier record. */
   repeated: number;
-  problems: number;
+}
+
+/** A record with problems. */
+interface Found {
+  readonly line: number;
+  readonly problems: readonly Problem[];
+  /** The position of an earlier record with the same id. */
+  readonly earlier?: string;
+}
+
+interface Tallies {
+  readonly failed: Tally;
+  /** Repeated ids, which are not failures. */
+  readonly repeated: Tally;
 }
 
 export const check: Command = {
@@ -38,7 +51,8 @@ export const check: Command = {
   help: `Usage: intake check <files or folders...> [options]
 
 Checks files offline in the same way as upload, except whether referenced records exist. It also reports ids that several
-records share, because only the last of these records would stay.
+records share, because they would be stored as one record. It groups the problems by reason, and shows the first places
+of each; --json prints every problem.
 
 Options:
 ${fileOptionsHelp}
@@ -61,17 +75,21 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
     const standardInput = await checkHeaders(found, optionsOf, mappedColumns(values));
     const results: Checked[] = [];
     const repeatedIds = new RepeatedIds();
+    const tallies: Tallies = { failed: new Tally(), repeated: new Tally() };
     let isBroken = false;
     for (const { path, type } of found.files) {
       const file = path === '-' && standardInput ? standardInput : await openFile(path, optionsOf(type));
-      if (file.ignoredColumns.length > 0) {
-        warn(
-          `${path}: these columns are not fields of ${type} and would not be sent: ${file.ignoredColumns.join(', ')}`,
-        );
-      }
-      const checked: Checked = { path, type, records: 0, failed: 0, repeated: 0, problems: 0 };
+      warnUnread(file, 'would not be sent');
+      const keptFields = file.absentFields;
+      const checked: Checked = { path, type, keptFields, records: 0, failed: 0, repeated: 0 };
       results.push(checked);
-      await checkFile(file, checked, repeatedIds, values.json === true).catch((error: unknown) => {
+      await checkFile(
+        file,
+        checkerOf(type, optionsOf(type).isMerged),
+        checked,
+        repeatedIds,
+        values.json ? undefined : tallies,
+      ).catch((error: unknown) => {
         if (!(error instanceof FileError)) throw error;
         isBroken = true;
         sayError(...error.lines);
@@ -84,6 +102,9 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
       });
       const header = ['File', 'Type', 'Records', 'Failed', ...(hasRepeated ? ['Repeated ids'] : [])];
       await printTable(header, rows);
+      await printReasons('Why records would fail', tallies.failed.reasons(), placesOf);
+      await printReasons('Repeated ids', tallies.repeated.reasons(), placesOf);
+      await printKept(results);
     }
     return isBroken ? 2 : results.some(({ failed }) => failed > 0) ? 1 : 0;
   },
@@ -91,19 +112,20 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
 
 async function checkFile(
   file: OpenedFile,
+  checkRecord: ReturnType<typeof checkerOf>,
   checked: Checked,
   repeatedIds: RepeatedIds,
-  isJson: boolean,
+  tallies: Tallies | undefined,
 ): Promise<void> {
-  const checkRecord = checkerOf(file.type);
   for await (const { records, failures } of chunksWithNotice(file)) {
-    const failed: { line: number; problems: readonly Problem[] }[] = [...failures];
-    const repeated: typeof failed = [];
+    const failed: Found[] = [...failures];
+    const repeated: Found[] = [];
     for (const { line, record } of records) {
       const problems = checkRecord(record);
       if (problems.length === 0) {
         const earlier = repeatedIds.find(file.path, file.type, line, record);
-        if (earlier !== undefined) repeated.push({ line, problems: [repeatedProblem(file, earlier)] });
+        if (earlier !== undefined)
+          repeated.push({ line, earlier, problems: [repeatedProblem(file, earlier)] });
         continue;
       }
       failed.push({ line, problems: problems.map((one) => ({ ...one, column: columnOf(file, one.field) })) });
@@ -111,29 +133,33 @@ async function checkFile(
     checked.records += records.length + failures.length;
     checked.failed += failed.length;
     checked.repeated += repeated.length;
-    const all = [...failed, ...repeated].sort((a, b) => a.line - b.line);
-    for (const { line, problems } of all) {
-      for (const { column, code, message } of problems) {
-        checked.problems++;
-        if (isJson) await printJsonLine({ path: file.path, line, column, code, message });
-        else if (checked.problems <= shownMax)
-          await print(messageOf(file.path, line, { column, code, message }));
+    for (const { line, problems, earlier } of [...failed, ...repeated].sort((a, b) => a.line - b.line)) {
+      for (const problem of problems) {
+        const { column, code, message } = problem;
+        const place = { path: file.path, line, ...(earlier !== undefined && { earlier }) };
+        if (!tallies) await printJsonLine({ path: file.path, line, column, code, message });
+        else if (earlier === undefined) tallies.failed.addProblem(file.type, problem, place);
+        else tallies.repeated.addProblem(file.type, { ...problem, message: repeatedReason }, place);
       }
     }
   }
-  const more = checked.problems - shownMax;
-  if (!isJson && more > 0) await print(`${file.path}: and ${grouped(more)} more; --json lists them all`);
 }
 
 /**
- * Describes a repeated id, which is not a failure: the service accepts both records, and the later one replaces the earlier
+ * Describes a repeated id, which is not a failure: the service accepts both records, and the later one changes the earlier
  * one.
  */
 function repeatedProblem(file: OpenedFile, earlier: string): Problem {
-  const message = `is also the id of ${earlier}, so this record would replace that one; check the ids`;
+  const message = `is also the id of ${earlier}, so both would be stored as one record; check the ids`;
   return { column: columnOf(file, resources[file.type].idField), code: 'repeated_id', message };
 }
 
-function messageOf(path: string, line: number, { column, message }: Problem): string {
-  return `${path}:${line}: ${column === null ? '' : `${column}: `}${message}`;
+/** The reason in the summary, in which such records are one group. */
+const repeatedReason = 'is also the id of an earlier record, so both would be stored as one; check the ids';
+
+function placesOf({ count, places }: Reason): string {
+  const listed = places.map(({ path, line, earlier }) => {
+    return `${path}:${line}${earlier === undefined ? '' : ` and ${earlier}`}`;
+  });
+  return `${count > places.length ? 'first in' : 'in'} ${listed.join(', ')}`;
 }

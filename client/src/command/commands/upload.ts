@@ -21,9 +21,10 @@ import {
   warnSkipped,
 } from '../options/file-options.ts';
 import { connectionOf, keyIdOf, readSettings, type Settings } from '../options/settings.ts';
+import { confirm } from '../terminal/confirm.ts';
 import { interruption } from '../terminal/interruption.ts';
 import { duration, Progress } from '../terminal/progress.ts';
-import { printJson, say, sayError, watchOutput } from '../terminal/terminal.ts';
+import { grouped, printJson, say, sayError, watchOutput } from '../terminal/terminal.ts';
 import {
   adviceForUnknown,
   filesFrom,
@@ -39,6 +40,7 @@ import {
   markReady,
   removeJournals,
   removeUnsent,
+  versionOf,
 } from '../uploading/journal.ts';
 import { type Guard, lockFiles } from '../uploading/lock-files.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
@@ -50,13 +52,15 @@ export const upload: Command = {
   summary: 'upload files of records',
   help: `Usage: intake upload <files or folders...> [options]
 
-Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, the first sheet of .xlsx, and standard input (-).
-Referenced types are uploaded first, whatever the order of the files. Records that fail are written with the reason to
-<file>.failed.ndjson and, for CSV, <file>.failed.csv.
+Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, a sheet of .xlsx, and standard input (-).
+Referenced types are uploaded first, whatever the order of the files. A record that is stored already gets the fields that the
+file has: an empty cell clears its field, and a field without a column keeps its value. Records that fail are written with the
+reason to <file>.failed.ndjson and, for CSV, <file>.failed.csv.
 
 Options:
 ${fileOptionsHelp}
-  --dry-run                check everything but store nothing
+  --yes                    does not ask before --replace clears stored values
+  --dry-run                check everything but store nothing, and show which stored values would be cleared
   --resume                 continue an interrupted upload; give the same files and options
   --json                   print the summary as JSON
 
@@ -69,6 +73,7 @@ Examples:
 Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
   options: {
     ...fileOptions,
+    yes: { type: 'boolean' },
     'dry-run': { type: 'boolean' },
     resume: { type: 'boolean' },
     json: { type: 'boolean' },
@@ -85,6 +90,10 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
     if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
+    if (values.replace && !values.yes && !isDryRun && found.files.some(({ path }) => path === '-'))
+      throw new UsageError(
+        'With --replace, files are read twice, because it may clear stored values, and standard input can be read only once. Save it to a file, or add --yes.',
+      );
     const { unlock, guard } = await lockFiles(isDryRun ? [] : found.files);
     try {
       return await uploadFound(values, found, guard);
@@ -102,6 +111,7 @@ async function uploadFound(values: Values, found: Found, guard: Guard): Promise<
   const run: Run = {
     connection: connectionOf(settings, tellRetries(progress)),
     dryRun: isDryRun ? new PassedIds() : undefined,
+    mode: values.replace ? 'replace' : 'merge',
     progress,
     tally: new Tally(),
     signal: interruption(),
@@ -109,7 +119,9 @@ async function uploadFound(values: Values, found: Found, guard: Guard): Promise<
     state: 'unsent',
     open: 0,
   };
-  const planned = await begin(await plan(run.connection, values, settings, found), guard);
+  const plans = await plan(run.connection, values, settings, found);
+  if (values.replace && !values.yes && !isDryRun) await confirmClearing(run, plans);
+  const planned = await begin(plans, guard);
   const results = await uploadAll(run, planned);
   const broken = results.at(-1)?.broken;
   const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
@@ -210,6 +222,38 @@ async function begin(planned: readonly Planned[], guard: Guard): Promise<readonl
     await removeUnsent(journaled(begun.filter(({ earlier }) => earlier === undefined)), guard);
     throw error;
   }
+}
+
+/**
+ * Finds out with a dry run which stored values replacing the records would clear, and asks if there are any. An export that
+ * lost a column looks complete and would empty its field everywhere.
+ */
+async function confirmClearing(run: Run, planned: readonly Planned[]): Promise<void> {
+  const dryRun: Run = { ...run, dryRun: new PassedIds(), tally: new Tally() };
+  say('Checking which stored values would be cleared, before anything is stored.');
+  const replaced = planned.filter(
+    ({ type, earlier }) =>
+      type !== 'interactions' && earlier !== reported && !(earlier !== undefined && isBegun(earlier)),
+  );
+  const versions = await Promise.all(replaced.map(({ path }) => versionOf(path)));
+  const results = await uploadAll(
+    dryRun,
+    replaced.map((one) => ({ ...one, circumstances: undefined, earlier: undefined })),
+  );
+  const broken = results.at(-1)?.broken;
+  if (broken)
+    throw new UsageError(...broken.lines, 'Nothing was stored. Replace the file with a complete one.');
+  const cleared = dryRun.tally.cleared();
+  if (cleared.length === 0) return;
+  const fields = cleared.map(({ type, field, count }) => `${field} of ${grouped(count)} ${type}`).join(', ');
+  await confirm({
+    question: `--replace would clear stored values: ${fields}. Continue?`,
+    withoutTerminal: `--replace would clear stored values, so nothing was stored: ${fields}. Without --replace, fields without a column keep their values.`,
+    declined: 'Nothing was stored.',
+  });
+  for (const [at, { path }] of replaced.entries())
+    if (JSON.stringify(await versionOf(path)) !== JSON.stringify(versions[at]))
+      throw new UsageError(`${path} has changed since it was checked, so nothing was stored. Start again.`);
 }
 
 function journaled(planned: readonly Planned[]): string[] {

@@ -2,8 +2,9 @@ import type { ParseArgsOptionsConfig } from 'node:util';
 import type { Found } from '../../files/find-files.ts';
 import { parseMap, readMapping } from '../../files/mapping.ts';
 import { type UploadType, uploadTypes } from '../../generated/resources.ts';
-import type { FileOptions } from '../../parsing/opened-file.ts';
-import { say } from '../terminal/terminal.ts';
+import { schemas } from '../../generated/schemas.ts';
+import type { FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
+import { say, warn } from '../terminal/terminal.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
 
 const skippedShownMax = 20;
@@ -18,6 +19,7 @@ export const fileOptions: ParseArgsOptionsConfig = {
   thousands: { type: 'boolean' },
   encoding: { type: 'string' },
   'id-from': { type: 'string' },
+  replace: { type: 'boolean' },
 };
 
 export const fileOptionsHelp = `  --type <type>            record type of the files; default: taken from their names
@@ -27,7 +29,9 @@ export const fileOptionsHelp = `  --type <type>            record type of the fi
   --decimal-comma          numbers are written 1.234,56
   --thousands              numbers are written 1,234.56
   --encoding <encoding>    character encoding, for example windows-1252; default: UTF-8, or the detected encoding
-  --id-from <columns>      derives each id from these columns; the same values give the same id`;
+  --id-from <columns>      derives each id from these columns; the same values give the same id
+  --replace                replaces stored records as a whole: fields that the files leave out become empty. Without it, fields
+                           without a column keep their values`;
 
 export function typeOf(values: Values): UploadType | undefined {
   return textOf(values, 'type') === undefined ? undefined : asType(textOf(values, 'type'));
@@ -61,14 +65,34 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
       ...(values['decimal-comma'] === true && { decimalComma: true }),
       ...(values.thousands === true && { thousands: true }),
       ...(encoding !== undefined && { encoding }),
-      ...(idFrom !== undefined && { idFrom }),
+      ...(idFrom !== undefined && { idFrom, keepsUserIds: false }),
+      ...(isMerged(type, values) && { isMerged: true }),
     };
   };
+}
+
+/** Returns whether records are merged with the stored ones. Interactions never are. */
+function isMerged(type: UploadType, { replace }: Values): boolean {
+  return type !== 'interactions' && replace !== true;
 }
 
 /** Returns the columns specified with --map. */
 export function mappedColumns(values: Values): readonly string[] {
   return Object.keys(parseMap(textsOf(values, 'map')));
+}
+
+/** Warns about the parts of a file that are not sent, and about fields that new records need. */
+export function warnUnread(file: OpenedFile, verb: string): void {
+  const { path, type, ignoredColumns, absentFields, otherSheets = [] } = file;
+  if (ignoredColumns.length > 0)
+    warn(`${path}: these columns are not fields of ${type} and ${verb}: ${ignoredColumns.join(', ')}`);
+  if (otherSheets.length > 0)
+    warn(
+      `${path}: only the first sheet is read. To read another, specify "sheet" in a mapping file: ${otherSheets.map((sheet) => `"${sheet}"`).join(', ')}`,
+    );
+  const needed = schemas[type].required.filter((field) => absentFields.includes(field));
+  if (needed.length > 0)
+    warn(`${path}: ${type} that are not stored yet will fail, because they need ${needed.join(', ')}`);
 }
 
 /** Warns about the files in a folder that are not uploaded. */

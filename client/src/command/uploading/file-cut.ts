@@ -10,7 +10,7 @@ import type { Problem } from './tally.ts';
  * because strings would take several times as much memory.
  */
 export interface FileCut extends Cut<undefined> {
-  /** The line number and cells of each sent record. */
+  /** The line number and cells of each sent record, and the problems of those that the service will reject. */
   readonly rows: ByteLines;
   /** The records that are not sent. */
   readonly unsent: ByteLines;
@@ -33,16 +33,27 @@ export function packRow({ line, cells, keys }: FileRecord): string {
   return keys === undefined ? `${line}` : `${line}${separator}keys${separator}${JSON.stringify(keys)}`;
 }
 
-function unpackRow(row: string): Pick<Failed, 'line' | 'cells' | 'keys'> {
+interface SentRow extends Pick<Failed, 'line' | 'cells' | 'keys' | 'record'> {
+  /** Why cells could not be converted. */
+  readonly problems?: readonly Problem[];
+}
+
+function unpackRow(row: string): SentRow {
   const [number, what, ...rest] = row.split(separator);
   const line = Number(number);
   if (what === undefined) return { line };
+  if (what === 'failure') return { line, ...JSON.parse(rest.join(separator)) };
   if (what === 'keys' || what === 'cells') return { line, [what]: JSON.parse(rest.join(separator)) };
   return { line, cells: rest };
 }
 
-export function packFailure(failure: FileFailure | undefined): string {
-  return JSON.stringify(failure);
+export function packFailure(failure: FileFailure): string {
+  const { sendable, ...others } = failure;
+  if (sendable === undefined) return JSON.stringify(others);
+  const { line, cells, problems, record } = others;
+  // The record is kept as it is in the file, unless that is what was sent.
+  const kept = record === sendable ? { cells, problems } : { cells, problems, record };
+  return `${line}${separator}failure${separator}${JSON.stringify(kept)}`;
 }
 
 /**
@@ -53,10 +64,17 @@ export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): 
   let next = 0;
   let unsent = unsentAt(cut, next);
   for (const { index, problems } of failed) {
-    const row = unpackRow(cut.rows.get(index));
+    const { problems: local = [], ...row } = unpackRow(cut.rows.get(index));
     for (; unsent && unsent.line < row.line; unsent = unsentAt(cut, ++next)) yield unsent;
-    const named = problems.map((problem) => ({ ...problem, column: columnOf(file, problem.field) }));
-    yield { ...row, record: JSON.parse(cut.parts.get(index)), problems: named };
+    // The command knows more about a cell that it could not convert than the service, such as the option that would read it.
+    const named = problems.map(
+      (problem) =>
+        local.find(({ field }) => field != null && field === problem.field) ?? {
+          ...problem,
+          column: columnOf(file, problem.field),
+        },
+    );
+    yield { record: JSON.parse(cut.parts.get(index)), ...row, problems: named };
   }
   for (; unsent; unsent = unsentAt(cut, ++next)) yield unsent;
 }

@@ -1,6 +1,6 @@
-import { formatOf } from '../../files/find-files.ts';
+import { unitOf } from '../../files/find-files.ts';
 import { grouped, print, printTable, printTitle } from '../terminal/terminal.ts';
-import type { Place, Repeated, Tally } from './tally.ts';
+import type { Place, Reason, Repeated, Tally } from './tally.ts';
 import type { FileResult } from './upload-file.ts';
 
 /** The maximum number of lines shown per list. With --json, more are printed. */
@@ -22,17 +22,22 @@ export function summaryJson({ results, tally, isDryRun }: Summary): object {
   return {
     dry_run: isDryRun,
     failed: failedIn(results),
-    files: results.map(({ path, type, counts, unsent, failedFiles, broken }) => ({
+    files: results.map(({ path, type, counts, unsent, failedFiles, keptFields, broken }) => ({
       path,
       type,
       counts,
       unsent,
       failed_files: failedFiles,
+      kept_fields: keptFields,
       ...(broken && { error: broken.message }),
     })),
-    reasons: tally.reasons().slice(0, jsonMax),
+    reasons: tally
+      .reasons()
+      .slice(0, jsonMax)
+      .map(({ places, ...reason }) => ({ ...reason, first: places[0] })),
     missing: tally.missing().slice(0, jsonMax),
     warnings: tally.warnings().slice(0, jsonMax),
+    ...(isDryRun && { cleared: tally.cleared() }),
   };
 }
 
@@ -40,12 +45,9 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
   await printFiles(results);
   const since = isResumed ? ', since the upload was resumed' : '';
   const reasons = tally.reasons();
-  await printList(`Why records failed${since}`, reasons, ['Count', 'Type', 'Column', 'Reason'], (one) => [
-    one.count,
-    one.type,
-    one.column ?? '',
-    `${one.message} (first in ${placeOf(one.first, results.length > 1)})`,
-  ]);
+  await printReasons(`Why records failed${since}`, reasons, ({ places: [first] }) =>
+    first ? `first in ${placeOf(first, results.length > 1)}` : '',
+  );
   const missing = tally.missing();
   const hasKeys = missing.some(({ key }) => key !== null);
   const missingHeader = ['Records', 'Type', 'Id', ...(hasKeys ? ['Key in the file'] : [])];
@@ -55,12 +57,20 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
     one.id,
     ...(hasKeys ? [one.key ?? ''] : []),
   ]);
+  await printCleared(tally);
+  await printKept(results.filter(({ counts }) => counts.received > counts.created + counts.failed));
   const warnings = tally.warnings();
   await printList('Warnings', warnings, ['Count', 'Field', 'Warning'], (one) => [
     one.count,
     one.field ?? '',
     one.repeated ? `${one.message}: ${repeatedOf(one.repeated, results.length > 1)}` : one.message,
   ]);
+  const unsent = results.reduce((sum, result) => sum + result.unsent, 0);
+  if (unsent > 0)
+    await print(
+      '',
+      `${unsent === 1 ? '1 record was' : `${grouped(unsent)} records were`} not sent: the service has neither a receipt nor a rejection for ${unsent === 1 ? 'it' : 'them'}.`,
+    );
   const failedFiles = results.flatMap(({ failedFiles }) => failedFiles);
   if (failedFiles.length > 0) {
     const advice = isDryRun ? 'Records that would fail, with the reason:' : failedAdvice;
@@ -73,6 +83,42 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
       'This was a dry run: nothing is stored. Records that passed count as stored for the files that refer to them.',
     );
   }
+}
+
+/** Prints what a dry run found. Does nothing after an upload. */
+function printCleared(tally: Tally): Promise<void> {
+  return printList(
+    'Stored values that would be cleared',
+    tally.cleared(),
+    ['Count', 'Type', 'Field'],
+    (one) => [one.count, one.type, one.field],
+  );
+}
+
+/** Prints the fields that the files do not have, because an export that lost a column looks complete. */
+export async function printKept(
+  files: readonly { readonly path: string; readonly keptFields: readonly string[] }[],
+): Promise<void> {
+  const kept = files.filter(({ keptFields }) => keptFields.length > 0);
+  if (kept.length === 0) return;
+  await printTitle('Fields without a column, whose stored values are kept');
+  await printTable(
+    ['File', 'Fields'],
+    kept.map(({ path, keptFields }) => [path, keptFields.join(', ')]),
+  );
+}
+
+export function printReasons(
+  title: string,
+  reasons: readonly Reason[],
+  placesOf: (reason: Reason) => string,
+): Promise<void> {
+  return printList(title, reasons, ['Count', 'Type', 'Column', 'Reason'], (one) => [
+    one.count,
+    one.type,
+    one.column ?? '',
+    `${one.message} (${placesOf(one)})`,
+  ]);
 }
 
 const failedAdvice = 'Failed records, with the reason. Correct them and upload either file:';
@@ -92,12 +138,6 @@ function repeatedOf(repeated: readonly Repeated[], hasPath: boolean): string {
   return `${shown.join('; ')}${repeated.length > shownMax ? '; and more' : ''}`;
 }
 
-function unitOf(path: string): string {
-  const format = formatOf(path);
-  if (format === 'xlsx') return 'row';
-  return format === 'json' || format === 'parquet' ? 'record' : 'line';
-}
-
 /** Prints a table of the files. Omits empty columns, because a table with all columns is wider than most terminals. */
 function printFiles(results: readonly FileResult[]): Promise<void> {
   const rows = results.map(({ path, type, counts, unsent }) => ({
@@ -108,9 +148,10 @@ function printFiles(results: readonly FileResult[]): Promise<void> {
     Updated: counts.updated,
     Unchanged: counts.unchanged,
     Stale: counts.stale,
-    Failed: counts.failed + unsent,
+    Failed: counts.failed,
+    'Not sent': unsent,
   }));
-  const optional = ['Updated', 'Unchanged', 'Stale'] as const;
+  const optional = ['Updated', 'Unchanged', 'Stale', 'Not sent'] as const;
   const empty: readonly string[] = optional.filter((name) => rows.every((row) => row[name] === 0));
   const cells = rows.map((row) => Object.entries(row).filter(([name]) => !empty.includes(name)));
   return printTable(

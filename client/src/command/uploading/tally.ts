@@ -8,6 +8,8 @@ import { referencedBy } from '../../parsing/values/derived-id.ts';
  */
 const distinctMax = 10_000;
 const repeatedMax = 100;
+/** The maximum number of positions kept for each reason. */
+const placesMax = 3;
 
 export interface Problem {
   readonly column: string | null;
@@ -20,12 +22,14 @@ export interface Problem {
 export interface Place {
   readonly path: string;
   readonly line: number;
+  /** The position of an earlier record with the same id. */
+  readonly earlier?: string;
 }
 
 export interface Reason extends Problem {
   readonly type: UploadType;
-  /** The first record that failed for this reason. */
-  readonly first: Place;
+  /** The first records that failed for this reason. */
+  readonly places: Place[];
   count: number;
 }
 
@@ -35,6 +39,13 @@ export interface MissingId {
   /** The key in the file, or null if the id was not derived from a key. */
   readonly key: string | null;
   count: number;
+}
+
+/** A field whose stored values would be lost. */
+export interface ClearedField {
+  readonly type: UploadType;
+  readonly field: string;
+  readonly count: number;
 }
 
 /** Records with the same id. */
@@ -52,13 +63,16 @@ export class Tally {
   readonly #reasons = new Map<string, Reason>();
   readonly #missing = new Map<string, MissingId>();
   readonly #warnings = new Map<string, TalliedWarning>();
+  readonly #cleared = new Map<string, ClearedField>();
 
-  addProblem(type: UploadType, { column, code, message }: Problem, first: Place): void {
+  addProblem(type: UploadType, { column, code, message }: Problem, place: Place): void {
     const key = `${type}\n${column}\n${code}\n${message}`;
     const known = this.#reasons.get(key);
-    if (known) known.count++;
-    else if (this.#reasons.size < distinctMax)
-      this.#reasons.set(key, { type, column, code, message, count: 1, first });
+    if (known) {
+      known.count++;
+      if (known.places.length < placesMax) known.places.push(place);
+    } else if (this.#reasons.size < distinctMax)
+      this.#reasons.set(key, { type, column, code, message, count: 1, places: [place] });
   }
 
   /** Counts a missing reference. */
@@ -83,6 +97,18 @@ export class Tally {
     const repeated = [...(known?.repeated ?? []), ...places].slice(0, repeatedMax);
     const count = warning.count + (known?.count ?? 0);
     this.#warnings.set(key, { ...warning, count, ...(repeated.length > 0 && { repeated }) });
+  }
+
+  /** Adds what a dry run found: the number of stored values that would be lost, by field. */
+  addCleared(type: UploadType, cleared: Readonly<Record<string, number>>): void {
+    for (const [field, count] of Object.entries(cleared)) {
+      const key = `${type}\n${field}`;
+      this.#cleared.set(key, { type, field, count: count + (this.#cleared.get(key)?.count ?? 0) });
+    }
+  }
+
+  cleared(): ClearedField[] {
+    return byCount(this.#cleared);
   }
 
   reasons(): Reason[] {

@@ -1,17 +1,18 @@
 import { basename } from 'node:path';
 import type { Connection } from '../../connection.ts';
 import { FailedFile } from '../../files/failed-file.ts';
+import { unitOf } from '../../files/find-files.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
 import { FileError } from '../../parsing/file-error.ts';
-import type { OpenedFile } from '../../parsing/opened-file.ts';
+import type { FileFailure, OpenedFile } from '../../parsing/opened-file.ts';
 import { reasonOf } from '../../parsing/text/failed-csv.ts';
 import { ByteLines } from '../../uploading/byte-lines.ts';
 import { RequestCutter } from '../../uploading/request-cutter.ts';
 import { addCounts, noCounts, type Outcome, sendCuts } from '../../uploading/send-cuts.ts';
+import { warnUnread } from '../options/file-options.ts';
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import type { Progress } from '../terminal/progress.ts';
-import { warn } from '../terminal/terminal.ts';
 import {
   type Failed,
   type FileCut,
@@ -36,9 +37,11 @@ export interface FileResult {
   readonly path: string;
   readonly type: UploadType;
   readonly counts: Counts;
-  /** The number of records that were not sent because they could not be read or converted. */
+  /** The number of records that were not sent, because they could not be read or converted. No receipt counts them. */
   readonly unsent: number;
   readonly failedFiles: readonly string[];
+  /** The fields without a column, whose stored values were kept. */
+  readonly keptFields: readonly string[];
   /** The reason why the file could not be read to its end. Everything before that point is uploaded. */
   readonly broken?: FileError | undefined;
 }
@@ -47,6 +50,7 @@ export interface Run {
   readonly connection: Connection;
   /** Undefined unless this is a dry run. */
   readonly dryRun: PassedIds | undefined;
+  readonly mode: 'replace' | 'merge';
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
@@ -71,11 +75,7 @@ export async function uploadFile(
 ): Promise<FileResult> {
   const { path, type } = file;
   let state: JournalState = { ...before, end: undefined, read: undefined };
-  if (file.ignoredColumns.length > 0) {
-    warn(
-      `${path}: these columns are not fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
-    );
-  }
+  warnUnread(file, 'are not sent');
   const failedFile = new FailedFile(file, state.failedFiles, run.dryRun !== undefined);
   let answered = 0;
   const show = () => {
@@ -89,6 +89,7 @@ export async function uploadFile(
   const sending = {
     key: journal?.upload ?? crypto.randomUUID(),
     dryRun: run.dryRun !== undefined,
+    mode: type === 'interactions' ? undefined : run.mode,
     signal: run.signal,
     onOpen: (change: 1 | -1) => {
       run.open += change;
@@ -106,9 +107,11 @@ export async function uploadFile(
     const outcome = run.dryRun?.settle(type, cut, answer) ?? answer;
     for (const failed of failedOf(file, cut, outcome)) {
       noteFailed(run.tally, file, failed);
-      failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
+      const place = `${unitOf(path)} ${failed.line}`;
+      failedFile.add({ ...failed, reason: `${place}: ${reasonOf(failed.problems)}` });
     }
     noteWarnings(run.tally, file, cut, outcome);
+    run.tally.addCleared(type, outcome.cleared);
     answered += cut.end - cut.first;
     state = {
       done: cut.end,
@@ -123,19 +126,18 @@ export async function uploadFile(
   failedFile.close();
   const { broken } = reading;
   await journal?.write({ ...state, end: broken ? 'broken' : 'finished', read: broken && file.hashRead?.() });
-  return resultOf(path, type, state, broken);
+  return { ...resultOf(path, type, state), keptFields: file.absentFields, broken };
 }
 
 export function resultOf(
   path: string,
   type: UploadType,
   { counts, unsent, failedFiles }: JournalState,
-  broken?: FileError,
 ): FileResult {
   // An earlier run may have been given another path to the folder.
   const folder = path.slice(0, path.length - basename(path).length);
   const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
-  return { path, type, counts, unsent, failedFiles: names, broken };
+  return { path, type, counts, unsent, failedFiles: names, keptFields: [] };
 }
 
 interface Reading {
@@ -165,16 +167,17 @@ async function* cutsOf(
   try {
     for await (const { records, failures } of chunksWithNotice(file)) {
       reading.show();
-      for (let sent = 0, failed = 0; sent < records.length || failed < failures.length; ) {
-        const record = records[sent];
+      for (let read = 0, failed = 0; read < records.length || failed < failures.length; ) {
+        const record = records[read];
         const failure = failures[failed];
-        const isSent = record !== undefined && !(failure && failure.line < record.line);
-        const packed = isSent ? packRow(record) : packFailure(failure);
-        const cut = isSent ? cutter.add(undefined, record.record, packed.length) : cutter.skip(packed.length);
+        const isRead = record !== undefined && !(failure && failure.line < record.line);
+        const packed = isRead ? packRow(record) : packFailure(failure as FileFailure);
+        const sent = isRead ? record.record : failure?.sendable;
+        const cut = sent ? cutter.add(undefined, sent, packed.length) : cutter.skip(packed.length);
         if (cut) yield whole(cut);
-        if (isSent) sent++;
+        if (isRead) read++;
         else failed++;
-        (isSent ? rows : unsent).add(packed);
+        (sent ? rows : unsent).add(packed);
       }
     }
   } catch (error) {

@@ -1,26 +1,29 @@
 import { resources, type UploadType } from '../../generated/resources.ts';
 import { schemas } from '../../generated/schemas.ts';
 import { FileError } from '../file-error.ts';
-import {
-  type CellProblem,
-  type Convert,
-  type ConvertOptions,
-  converterOf,
-  type Scalar,
-} from '../values/convert-cell.ts';
+import { type CellProblem, type Convert, converterOf, type Scalar } from '../values/convert-cell.ts';
 import { deriveId, deriveItem, referenceFieldsOf } from '../values/derived-id.ts';
 import { otherProblemsOf } from '../values/other-problems.ts';
+import { type FixedValues, fixedValuesOf, type ValueOptions, withValues } from './fixed-values.ts';
 import { suggestField } from './suggest-field.ts';
 
 /** The last column in a file of failed records. It is ignored when that file is uploaded again. */
 export const reasonColumn = 'failed_reason';
 
-export interface PlanOptions extends ConvertOptions {
-  /** Maps columns to fields. A column that is mapped to an empty field is skipped. */
-  readonly map?: Readonly<Record<string, string>> | undefined;
+export interface PlanOptions extends ValueOptions {
+  /** The columns that a mapping file names for this type. Each file needs them, or another column for the same field. */
+  readonly mappedColumns?: readonly string[] | undefined;
+  /**
+   * Whether the records are merged with the stored ones: an empty cell clears its field, and a field without a column keeps its
+   * value.
+   */
+  readonly isMerged?: boolean | undefined;
   /** Reads only the header, and accepts any columns. */
   readonly isHeaderOnly?: boolean | undefined;
-  /** Returns the cells unchanged, keyed by column name, for a preview before the type is known. */
+  /**
+   * Returns the cells unchanged, for a preview before the type is known. They are keyed by the column's index, because several
+   * columns may have the same name, or none.
+   */
   readonly isPreview?: boolean | undefined;
 }
 
@@ -30,6 +33,8 @@ export interface Column {
   readonly column: string;
   readonly field: string;
   readonly convert: Convert | undefined;
+  /** The value of empty cells. */
+  readonly fallback?: Scalar | null | undefined;
 }
 
 interface Key {
@@ -45,14 +50,21 @@ export interface ColumnPlan {
   readonly columns: readonly Column[];
   /** The columns that make up the record's key, or undefined if the file has an id column. */
   readonly key: Key | undefined;
+  /** The values of fields that have no column. */
+  readonly constants: ReadonlyMap<string, Scalar>;
   /** Whether the id of an interaction's item is derived from a key. */
   readonly derivesItem: boolean;
   /** The fields that refer to other records and whose ids are derived. */
   readonly references: readonly string[];
   /** Finds further problems in a row with a cell that cannot be converted. */
-  otherProblems(record: Record<string, unknown>, known: readonly Problem[]): readonly Problem[];
+  otherProblems(
+    record: Record<string, unknown>,
+    known: readonly Problem[],
+  ): { readonly others: readonly Problem[]; readonly isEachRejected: boolean };
   /** The columns whose names neither match a field of the type nor resemble one. */
   readonly ignored: readonly string[];
+  /** The fields without a column, whose stored values are kept when the records are merged. */
+  readonly absent: readonly string[];
 }
 
 export interface Problem extends CellProblem {
@@ -69,21 +81,24 @@ export function planColumns(type: UploadType, header: readonly string[], options
   if (options.isHeaderOnly || options.isPreview)
     return {
       columns: options.isPreview
-        ? header.map((column, index) => ({ index, column, field: column, convert: undefined }))
+        ? header.map((column, index) => ({ index, column, field: String(index), convert: undefined }))
         : [],
+      constants: new Map(),
       key: undefined,
       derivesItem: false,
       references: [],
-      otherProblems: () => [],
+      otherProblems: () => ({ others: [], isEachRejected: false }),
       ignored: header,
+      absent: [],
     };
   const { properties, required } = schemas[type];
-  const { map = {} } = options;
+  const { map = {}, isMerged } = options;
   const idField = resources[type].idField;
   const fieldOf = (column: string) => (Object.hasOwn(map, column) ? (map[column] as string) : column);
   const complaints: string[] = [];
   const idFrom = keyColumns(type, options.idFrom, header, fieldOf, complaints);
   complaints.push(...header.flatMap((column) => complainAboutMap(type, column, fieldOf(column))));
+  const fixed = fixedValuesOf(type, options);
   const columns = new Map<string, Column>();
   const unknown: string[] = [];
   for (const [index, column] of header.entries()) {
@@ -92,9 +107,14 @@ export function planColumns(type: UploadType, header: readonly string[], options
     if (field === '' || column === reasonColumn || (idFrom !== undefined && field === idField)) continue;
     if (schema === undefined) unknown.push(column);
     else if (columns.has(field)) complaints.push(complainAboutTwo(field, columns.get(field)?.column, column));
-    else columns.set(field, { index, column, field, convert: converterOf(field, schema, options) });
+    else {
+      const convert = withValues(converterOf(field, schema, options), fixed.values.get(column));
+      const fallback = fixed.defaults.get(field) ?? (isMerged ? null : undefined);
+      columns.set(field, { index, column, field, convert, fallback });
+    }
   }
-  const taken = new Set(columns.keys());
+  complaints.push(...complainAboutMapping(columns, fixed, options, header));
+  const taken = new Set([...columns.keys(), ...fixed.constants.keys()]);
   if (idFrom !== undefined) taken.add(idField);
   const ignored: string[] = [];
   for (const column of unknown) {
@@ -112,9 +132,7 @@ export function planColumns(type: UploadType, header: readonly string[], options
     throw new FileError(
       `its first line contains values instead of column names; insert a line with the names, such as ${required.join(',')}`,
     );
-  complaints.push(
-    ...required.filter((field) => !taken.has(field)).map((field) => complainAboutRequired(type, field)),
-  );
+  complaints.push(...complainAboutRequired(type, taken, options));
   if (complaints.length > 0) throw new FileError(...complaints);
   const key = idFrom && {
     type,
@@ -126,21 +144,30 @@ export function planColumns(type: UploadType, header: readonly string[], options
   const derivesItem = type === 'interactions' && options.idFrom !== undefined;
   return {
     columns: [...columns.values()],
+    constants: fixed.constants,
     key,
     derivesItem,
     ignored,
     references: options.idFrom === undefined ? [] : referenceFieldsOf(type),
-    otherProblems: othersOf(type, columns),
+    otherProblems: othersOf(type, columns, isMerged),
+    absent: isMerged ? Object.keys(properties).filter((field) => !taken.has(field)) : [],
   };
 }
 
-function othersOf(type: UploadType, columns: ReadonlyMap<string, Column>): ColumnPlan['otherProblems'] {
-  const others = otherProblemsOf(type);
-  return (record, known) =>
-    others(record, known).map((problem) => ({
+function othersOf(
+  type: UploadType,
+  columns: ReadonlyMap<string, Column>,
+  isMerged: boolean | undefined,
+): ColumnPlan['otherProblems'] {
+  const others = otherProblemsOf(type, isMerged);
+  return (record, known) => {
+    const found = others(record, known);
+    const named = found.others.map((problem) => ({
       ...problem,
       column: columns.get(problem.field ?? '')?.column ?? problem.field,
     }));
+    return { ...found, others: named };
+  };
 }
 
 /** Returns whether the cell is a value (a UUID, a number or a date) rather than a column name. */
@@ -172,15 +199,53 @@ function keyColumns(
   return idFrom;
 }
 
+/** Returns what the mapping file says about fields and columns that this file does not have. */
+function complainAboutMapping(
+  columns: ReadonlyMap<string, Column>,
+  { constants, defaults }: FixedValues,
+  { map = {}, mappedColumns = [] }: PlanOptions,
+  header: readonly string[],
+): string[] {
+  const absent = mappedColumns.filter((column) => {
+    const field = map[column] ?? column;
+    return field !== '' && !header.includes(column) && !columns.has(field);
+  });
+  return [
+    ...absent.map(
+      (column) =>
+        `the mapping file refers to the column "${column}", but the header only has ${header.map((one) => `"${one}"`).join(', ')}; correct its name, or remove it from the mapping file`,
+    ),
+    ...[...constants.keys()].flatMap((field) => {
+      const column = columns.get(field)?.column;
+      return column === undefined
+        ? []
+        : `"constant" sets ${field}, but the column "${column}" has its values; use "default" for empty cells, or map the column to ""`;
+    }),
+    ...[...defaults.keys()].flatMap((field) =>
+      columns.has(field)
+        ? []
+        : `"default" has a value for ${field}, but no column matches it; use "constant"`,
+    ),
+  ];
+}
+
 function complainAboutTwo(field: string, first: string | undefined, second: string): string {
   return `the columns "${first}" and "${second}" both match ${field}; leave one out with --map '${second}='`;
 }
 
-function complainAboutRequired(type: UploadType, field: string): string {
-  const what = `no column matches ${field}, which ${type} require`;
-  return field === resources[type].idField
-    ? `${what}; specify its column with --map 'column=${field}', or derive it with --id-from if the export has no UUIDs`
-    : `${what}; specify its column with --map 'column=${field}'`;
+function complainAboutRequired(
+  type: UploadType,
+  taken: ReadonlySet<string>,
+  { isMerged }: PlanOptions,
+): string[] {
+  const { idField } = resources[type];
+  const needed = isMerged ? [idField] : schemas[type].required;
+  return needed
+    .filter((field) => !taken.has(field))
+    .map((field) => {
+      const what = `no column matches ${field}, which ${type} require; specify its column with --map 'column=${field}'`;
+      return field === idField ? `${what}, or derive it with --id-from if the export has no UUIDs` : what;
+    });
 }
 
 function complainAboutMap(type: UploadType, column: string, field: string): string[] {
@@ -205,42 +270,52 @@ export const emptyKey: CellProblem = {
   message: 'is empty, but the id is derived from it (--id-from)',
 };
 
+type Converted = Record<string, Scalar | null>;
+
 /** A row that could not be converted to a record. */
 export interface Unconverted {
   readonly problems: readonly Problem[];
   /** The record, with the original text of the cells that could not be converted, so that it can be corrected. */
-  readonly record: Record<string, Scalar>;
+  readonly record: Converted;
+  readonly sendable: Converted | undefined;
 }
 
 /**
- * Converts a row to a record, or reports its problems. Empty cells are omitted, because the service stores missing fields as
- * null.
+ * Converts a row to a record, or reports its problems. Empty cells are omitted unless the record is merged, because the service
+ * stores missing fields as null.
  */
 export function convertRow(
-  { columns, key, derivesItem, otherProblems }: ColumnPlan,
+  { columns, constants, key, derivesItem, otherProblems }: ColumnPlan,
   cells: readonly string[],
-): { readonly problems: undefined; readonly record: Record<string, Scalar> } | Unconverted {
-  const record: Record<string, Scalar> = {};
+): { readonly problems: undefined; readonly record: Converted } | Unconverted {
+  const record: Converted = {};
   let problems: Problem[] | undefined;
+  let hasId = true;
   if (key !== undefined) {
     const parts = key.columns.map((index) => (cells[index] as string).trim());
     if (parts.includes('')) {
+      hasId = false;
       problems = [{ column: key.name, field: key.field, ...emptyKey }];
       for (const [at, column] of key.names.entries()) record[column] = parts[at] as string;
     } else record[key.field] = deriveId(key.type, parts);
   }
   for (let at = 0; at < columns.length; at++) {
-    const { index, field, convert, column } = columns[at] as Column;
+    const { index, field, convert, column, fallback } = columns[at] as Column;
     const cell = cells[index] as string;
-    if (cell === '') continue;
-    const value = convert === undefined ? cell : convert(cell);
-    if (typeof value === 'object') {
+    const value = cell === '' ? fallback : convert === undefined ? cell : (convert(cell) ?? fallback);
+    if (typeof value === 'object' && value !== null) {
       problems ??= [];
       problems.push({ column, field, ...value });
       record[field] = cell;
     } else if (value !== undefined) record[field] = value;
   }
+  for (const [field, value] of constants) record[field] = value;
   if (derivesItem) deriveItem(record);
-  problems?.push(...otherProblems(record, problems));
-  return { problems, record };
+  if (problems === undefined) return { problems, record };
+  const { others, isEachRejected } = otherProblems(record, problems);
+  return {
+    problems: [...problems, ...others],
+    record,
+    sendable: hasId && isEachRejected ? record : undefined,
+  };
 }

@@ -120,10 +120,10 @@ class RowReader {
     const failures: FileFailure[] = [];
     for (let row = from; row < to; row++) {
       const cells = this.#header.map((_, index) => texts[index]?.[row] ?? '');
-      const { record, problems } = convertRow(this.#plan, cells);
+      const converted = convertRow(this.#plan, cells);
       const line = first + row + 1;
-      if (problems === undefined) records.push({ line, record, keys: keysOf(this.#plan, cells) });
-      else failures.push({ line, problems, record });
+      if (converted.problems !== undefined) failures.push({ line, ...converted });
+      else records.push({ line, record: converted.record, keys: keysOf(this.#plan, cells) });
     }
     return { records, failures };
   }

@@ -26,16 +26,45 @@ export function cellReading({ decimalComma }: FileOptions) {
   return { parseNumber, trim: false };
 }
 
-/** Reads a sheet's rows. The first non-empty row is the header. */
+interface NamedSheet {
+  readonly sheet: string;
+  /** The library returns no rows for a sheet that is only a chart. */
+  readonly data: readonly SheetRow[] | undefined;
+}
+
+/** Returns the rows of the sheet to read, and the other sheets with data if no sheet was specified. */
+export function chooseSheet(sheets: readonly NamedSheet[], { sheet }: FileOptions) {
+  const chosen =
+    typeof sheet === 'string' ? sheets.find((one) => one.sheet === sheet) : sheets[(sheet ?? 1) - 1];
+  const quoted = (names: readonly NamedSheet[]) => names.map((one) => `"${one.sheet}"`).join(', ');
+  if (chosen === undefined)
+    throw new FileError(`it has no sheet ${JSON.stringify(sheet)}; its sheets are ${quoted(sheets)}`);
+  const others = sheets.filter((one) => one !== chosen && one.data?.some(isFilled));
+  if (!chosen.data?.some(isFilled))
+    throw new FileError(
+      `its ${sheet === undefined ? 'first sheet' : `sheet "${chosen.sheet}"`} is empty; it needs a header with the names of the fields` +
+        (others.length > 0 ? `. Specify "sheet" in a mapping file: ${quoted(others)} have data` : ''),
+    );
+  return {
+    rows: chosen.data,
+    otherSheets: sheet === undefined ? others.map((one) => one.sheet) : [],
+  };
+}
+
+/** Reads a sheet's rows. The first non-empty row is the header, after the rows to skip. */
 export function openSheet(
-  rows: readonly SheetRow[],
+  sheets: readonly NamedSheet[],
   bytes: number,
   type: UploadType,
   options: FileOptions,
 ): OpenedTable {
-  const headerAt = rows.findIndex(isFilled);
+  const { rows: all, otherSheets } = chooseSheet(sheets, options);
+  const { skipTop = 0, skipBottom = 0 } = options;
+  const filled = all.flatMap((row, at) => (isFilled(row) ? [at] : []));
+  const rows = skipBottom > 0 ? all.slice(0, filled.at(-skipBottom) ?? 0) : all;
+  const headerAt = rows.findIndex((row, at) => at >= skipTop && isFilled(row));
   if (headerAt < 0)
-    throw new FileError('its first sheet is empty; it needs a header with the names of the fields');
+    throw new FileError('"skip_top" and "skip_bottom" leave no row for the header; check them');
   const header = (rows[headerAt] as SheetRow).map((cell) => textOf(cell).trim());
   const plan = planColumns(type, header, options);
   const fine = new Set(plan.columns.map(({ index }) => index).filter((index) => hasFractions(rows, index)));
@@ -45,6 +74,7 @@ export function openSheet(
     bytesRead: () => Math.round((bytes * rowsRead) / rows.length),
     header,
     plan,
+    otherSheets,
     close: async () => {},
     async *chunks() {
       let toSkip = options.skipRecords ?? 0;
@@ -77,7 +107,8 @@ function addRow(
 ): void {
   // No id may be derived from a number that is lost.
   const cells = header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
-  const { record, problems } = convertRow(plan, cells);
+  const converted = convertRow(plan, cells);
+  const { record, problems } = converted;
   const unclear = [...plan.columns, ...lostKeysOf(plan, row)].flatMap(
     ({ index, column, field }): Problem[] => {
       const cell = row[index];
@@ -87,9 +118,23 @@ function addRow(
   );
   if (unclear.length > 0) {
     const others = (problems ?? []).filter(({ field }) => !unclear.some((one) => one.field === field));
-    failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record });
-  } else if (problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
-  else failures.push({ line, problems, record });
+    const marked = { ...record, ...unclearValues(plan, unclear, record) };
+    failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record: marked });
+  } else if (converted.problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
+  else failures.push({ line, ...converted });
+}
+
+/**
+ * Returns values that the service rejects, so that a failed record cannot be uploaded again before somebody has corrected it.
+ */
+function unclearValues({ columns }: ColumnPlan, unclear: readonly Problem[], record: object) {
+  return Object.fromEntries(
+    columns.flatMap(({ column, field, convert }) => {
+      if (!unclear.some((problem) => problem.column === column)) return [];
+      const value = (record as Record<string, unknown>)[field] ?? '';
+      return [[field, convert === undefined ? { unclear: value } : `unclear: ${value}`]];
+    }),
+  );
 }
 
 /**

@@ -42,12 +42,13 @@ export function detectSeparator(header: string): string {
 export class CsvParser {
   readonly #separator: string;
   #rest = '';
-  #line = 1;
+  #line: number;
   #width = 0;
   #isInLongLine = false;
 
-  constructor(separator: string) {
+  constructor(separator: string, firstLine = 1) {
     this.#separator = separator;
+    this.#line = firstLine;
   }
 
   /** Returns the rows that this text completes. Blank lines are skipped. */

@@ -1,5 +1,11 @@
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, type Problem, planColumns } from '../columns/plan-columns.ts';
+import {
+  type ColumnPlan,
+  convertRow,
+  type Problem,
+  planColumns,
+  reasonColumn,
+} from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import {
@@ -29,12 +35,14 @@ const headerCharactersMax = 65_536;
 export async function openCsv(text: TextSource, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
   let start = '';
   let piece: string | undefined = '';
+  const top = await skipTop(text, options);
+  start = top.rest;
   while (piece !== undefined && !start.trimStart().includes('\n') && start.length <= headerCharactersMax) {
     piece = await text.next();
     start += piece ?? '';
   }
   const separator = detectSeparator(start.trimStart().split('\n', 1)[0] as string);
-  const parser = new CsvParser(separator);
+  const parser = new CsvParser(separator, top.lines + 1);
   const rows: CsvRow[] = parser.push(start, piece === undefined);
   while (rows.length === 0 && piece !== undefined) {
     piece = await text.next();
@@ -50,8 +58,34 @@ export async function openCsv(text: TextSource, type: UploadType, options: FileO
     header,
     separator,
     plan,
-    chunks: () => readRows(text, parser, rows, { header, separator, plan }, options.skipRecords ?? 0),
+    chunks: () => {
+      const skipBottom = top.isFailedFile ? 0 : options.skipBottom;
+      return readRows(text, parser, rows, { header, separator, plan }, { ...options, skipBottom });
+    },
   };
+}
+
+/**
+ * Reads the lines above the header, and returns the text after them. A file of failed records has no such lines, even if it is
+ * uploaded with the same mapping file.
+ */
+async function skipTop(text: TextSource, { skipTop: lines = 0, skipBottom = 0 }: FileOptions) {
+  if (lines + skipBottom === 0) return { lines, rest: '', isFailedFile: false };
+  let rest = '';
+  let piece: string | undefined = '';
+  const read = async () => {
+    piece = await text.next();
+    rest += piece ?? '';
+  };
+  while (piece !== undefined && !rest.includes('\n') && rest.length <= headerCharactersMax) await read();
+  const isFailedFile = rest.split('\n', 1)[0]?.trimEnd().replace(/"$/, '').endsWith(reasonColumn) === true;
+  if (isFailedFile) return { lines: 0, rest, isFailedFile };
+  for (let skipped = 0; skipped < lines; skipped++) {
+    while (piece !== undefined && !rest.includes('\n')) await read();
+    const end = rest.indexOf('\n');
+    rest = end < 0 ? '' : rest.slice(end + 1);
+  }
+  return { lines, rest, isFailedFile };
 }
 
 async function* readRows(
@@ -59,16 +93,29 @@ async function* readRows(
   parser: CsvParser,
   firstRows: readonly CsvRow[],
   form: CsvForm,
-  skipRecords: number,
+  { skipRecords = 0, skipBottom = 0 }: FileOptions,
 ): AsyncGenerator<FileChunk> {
   let toSkip = skipRecords;
   let rows = firstRows;
   let piece: string | undefined = '';
+  /** The last rows so far, which may be the ones to leave out. */
+  let held: readonly CsvRow[] = [];
   for (;;) {
+    if (skipBottom > 0) {
+      const all = [...held, ...rows];
+      held = all.slice(-skipBottom);
+      rows = all.slice(0, -skipBottom);
+    }
     const skipped = Math.min(toSkip, rows.length);
     toSkip -= skipped;
     if (skipped < rows.length) yield convertRows(rows, skipped, form);
-    if (piece === undefined) return;
+    if (piece === undefined) {
+      const last = held.at(-1);
+      // If the file is cut off, the rows to leave out are others.
+      if (last?.isOpen || last?.malformed === lastLineCutOff)
+        yield { records: [], failures: [], openLine: last.line };
+      return;
+    }
     piece = await text.next();
     rows = parser.push(piece ?? '', piece === undefined);
   }
@@ -86,10 +133,11 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
       failures.push({ line, cells, record: cells.join(separator), problems: [problem] });
       continue;
     }
-    const { record, problems } = convertRow(plan, cells);
+    const converted = convertRow(plan, cells);
+    const { record, problems } = converted;
     if (malformed !== undefined)
       failures.push({ line, cells, record, problems: [badCell(header, cells), ...(problems ?? [])] });
-    else if (problems !== undefined) failures.push({ line, cells, record, problems });
+    else if (converted.problems !== undefined) failures.push({ line, cells, ...converted });
     else records.push({ record, line, cells });
   }
   const last = rows.at(-1);

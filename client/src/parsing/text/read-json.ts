@@ -130,11 +130,11 @@ class JsonReader {
       return;
     }
     const converted = this.#convert(value as Record<string, unknown>);
-    if (Array.isArray(converted)) this.#failures.push({ line, problems: converted, record: value });
+    if (converted.problems !== undefined) this.#failures.push({ line, record: value, ...converted });
     else
       this.#records.push({
         line,
-        record: converted as Record<string, unknown>,
+        record: converted.record,
         keys: this.#keysOf(value as Record<string, unknown>),
       });
   }

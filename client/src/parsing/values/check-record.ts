@@ -1,4 +1,4 @@
-import type { UploadType } from '../../generated/resources.ts';
+import { resources, type UploadType } from '../../generated/resources.ts';
 import { type FieldSchema, schemas } from '../../generated/schemas.ts';
 import { type Rule, ruleFinder } from './broken-rule.ts';
 import { itemField, namedBy } from './derived-id.ts';
@@ -13,18 +13,25 @@ export interface FieldProblem {
 
 const noProblems: readonly FieldProblem[] = [];
 
-/** Returns a function that checks a record on its own against the schema in the service's API description. */
-export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
+/**
+ * Returns a function that checks a record on its own against the schema in the service's API description. A merged record may
+ * leave out all fields except its id.
+ */
+export function checkerOf(
+  type: UploadType,
+  isMerged = false,
+): (record: Record<string, unknown>) => readonly FieldProblem[] {
   const { properties, required } = schemas[type];
   const fields = Object.entries(properties).map(([field, schema]) => {
     const isRequired = required.includes(field);
-    return { field, schema, isRequired, brokenRule: ruleFinder(schema) };
+    const mayBeAbsent = !isRequired || (isMerged && field !== resources[type].idField);
+    return { field, schema, isRequired, mayBeAbsent, brokenRule: ruleFinder(schema) };
   });
   return (record) => {
     let problems: FieldProblem[] | undefined;
-    for (const { field, schema, isRequired, brokenRule } of fields) {
+    for (const { field, schema, isRequired, mayBeAbsent, brokenRule } of fields) {
       const value = record[field];
-      const rule = value === undefined ? (isRequired ? 'required' : undefined) : brokenRule(value);
+      const rule = value === undefined ? (mayBeAbsent ? undefined : 'required') : brokenRule(value);
       if (rule === undefined) continue;
       problems ??= [];
       problems.push({ field, ...explain(field, rule, value, schema, isRequired) });

@@ -1,6 +1,6 @@
 import type { FieldSchema } from '../../generated/schemas.ts';
 import { type DateReader, dateReader } from './date-format.ts';
-import { deriveId, namedBy } from './derived-id.ts';
+import { deriveId, namedBy, userField } from './derived-id.ts';
 import { inexact, isExact } from './exact-number.ts';
 
 export interface ConvertOptions {
@@ -12,6 +12,8 @@ export interface ConvertOptions {
   readonly thousands?: boolean | undefined;
   /** The key columns from which ids are derived. */
   readonly idFrom?: readonly string[] | undefined;
+  /** Whether user ids are sent unchanged although other ids are derived. In interactions, they can be any text. */
+  readonly keepsUserIds?: boolean | undefined;
 }
 
 /** Why a cell cannot be converted to its field's type. */
@@ -33,10 +35,10 @@ export function converterOf(
   const { format } = schema;
   if (typeIs(schema, 'number')) return trimmed(numberReader(options));
   if (typeIs(schema, 'boolean')) return trimmed(readBoolean);
-  if (format === 'uuid') return uuidConverter(field, options);
+  if (format === 'uuid' || derivesFrom(field, options)) return uuidConverter(field, options);
   if (format !== 'date' && format !== 'date-time') return undefined;
   const convert = dateConverter(format, options.dateFormat);
-  return typeIs(schema, 'integer') ? eventTimeConverter(convert) : convert;
+  return typeIs(schema, 'integer') ? eventTimeConverter(convert, options.dateFormat) : convert;
 }
 
 /**
@@ -52,6 +54,7 @@ export function jsonConverterOf(
   const isAsked =
     ((options.decimalComma || options.thousands) && typeIs(schema, 'number')) ||
     (options.idFrom && format === 'uuid') ||
+    derivesFrom(field, options) ||
     (options.dateFormat && (format === 'date' || format === 'date-time'));
   return isAsked ? converterOf(field, schema, options) : undefined;
 }
@@ -139,9 +142,13 @@ function readBoolean(cell: string): boolean | CellProblem {
   return booleans.get(cell) ?? booleans.get(cell.toLowerCase()) ?? notBoolean;
 }
 
-function uuidConverter(field: string, { idFrom }: ConvertOptions): Convert {
-  // An item's id is derived later, once the item's type is known, and namedBy returns undefined for it.
-  const named = idFrom && namedBy(field);
+/** Returns whether a field's ids are derived from its cells. An item's id is derived later, once the item's type is known. */
+function derivesFrom(field: string, { idFrom, keepsUserIds }: ConvertOptions): boolean {
+  return idFrom !== undefined && namedBy(field) !== undefined && !(keepsUserIds && field === userField);
+}
+
+function uuidConverter(field: string, options: ConvertOptions): Convert {
+  const named = derivesFrom(field, options) ? namedBy(field) : undefined;
   return trimmed(named === undefined ? (cell) => cell : (cell) => deriveId(named, [cell]));
 }
 
@@ -175,12 +182,13 @@ const epoch = /^\d{1,15}$/;
 
 /**
  * Returns a converter for event times. It tries the date format first, because 20260314 may be a date rather than an epoch
- * number.
+ * number. If dates in the format consist of digits, digits are never an epoch number: 20260231 would become a day in 1970.
  */
-function eventTimeConverter(convert: Convert): Convert {
+function eventTimeConverter(convert: Convert, format: string | undefined): Convert {
+  const readsEpoch = format === undefined || /[^yMdHhmsS]|MMM/.test(format);
   return trimmed((cell) => {
     const date = convert(cell);
-    if (typeof date !== 'object') return date;
+    if (typeof date !== 'object' || !readsEpoch) return date;
     if (epoch.test(cell)) return Number(cell);
     return { ...date, message: `${date.message}; whole epoch seconds and milliseconds are accepted too` };
   });

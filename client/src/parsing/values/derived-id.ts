@@ -26,7 +26,10 @@ export function deriveId(named: string, key: readonly string[]): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(18, 20)}-${hex.slice(20, 32)}`;
 }
 
-const typeOfField = new Map<string, ResourceType>();
+/** The field with a user's id, which customers and interactions have. */
+export const userField = 'user_id';
+
+const typeOfField = new Map<string, ResourceType | 'users'>([[userField, 'users']]);
 for (const type of resourceTypes) {
   typeOfField.set(resources[type].idField, type);
   for (const [field, target] of Object.entries(resources[type].references)) typeOfField.set(field, target);
@@ -34,10 +37,10 @@ for (const type of resourceTypes) {
 
 /**
  * Returns the type that an id in this field refers to, even if the service does not check the reference. For example, a
- * transaction's offer_id refers to an offer and its student_id to a customer. A user_id refers to no type, so it is never
- * derived: a derived value would differ from the user_id in interactions, by which erasures recognise a person.
+ * transaction's offer_id refers to an offer and its student_id to a customer. Users are not records, but a user's key must give
+ * the same id in customers and in interactions, because erasures recognise a person by it.
  */
-export function namedBy(field: string): ResourceType | undefined {
+export function namedBy(field: string): ResourceType | 'users' | undefined {
   return typeOfField.get(field);
 }
 

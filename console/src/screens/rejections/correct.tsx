@@ -11,7 +11,7 @@ import { Terminal } from '../../parts/terminal.tsx';
 import { isObject } from './count-missing-ids.ts';
 import { forgetRejections } from './forget-rejections.ts';
 import { RecordField } from './record-field.tsx';
-import { fieldsOf, readForm, unknownFields, valuesOf } from './record-form.ts';
+import { fieldsOf, fieldsToCorrect, readForm, unknownFields, valuesOf } from './record-form.ts';
 
 type Problems = ReadonlyMap<string, string>;
 
@@ -25,16 +25,16 @@ interface CorrectProps {
  * same id.
  */
 export function Correct({ rejection, onClose }: CorrectProps) {
-  const { type } = rejection;
+  const { type, mode } = rejection;
   const original = isObject(rejection.record) ? rejection.record : {};
-  const fields = useMemo(() => fieldsOf(type), [type]);
+  const fields = useMemo(() => fieldsToCorrect(rejection), [rejection]);
   const [values, setValues] = useState(() => valuesOf(fields, original));
   const [problems, setProblems] = useState<Problems>(() => problemsOf(rejection.errors));
   const [attempts, setAttempts] = useState(0);
   const client = useQueryClient();
   const sending = useMutation({
     mutationFn: ({ dryRun }: { readonly dryRun: boolean }) =>
-      uploadRecord(type, readForm(fields, values).record, dryRun),
+      uploadRecord(type, readForm(fields, values, mode).record, { dryRun, mode }),
     onSuccess: (answer) => {
       setProblems(problemsOf(answer.batches.flatMap(({ data }) => data.errors)));
       setAttempts((before) => before + 1);
@@ -42,7 +42,7 @@ export function Correct({ rejection, onClose }: CorrectProps) {
     },
   });
   const send = (dryRun: boolean) => {
-    const filled = readForm(fields, values);
+    const filled = readForm(fields, values, mode);
     setProblems(filled.problems);
     setAttempts((before) => before + 1);
     if (filled.problems.size === 0) sending.mutate({ dryRun });
@@ -57,13 +57,18 @@ export function Correct({ rejection, onClose }: CorrectProps) {
   useEffect(() => {
     if (stored) close.current?.focus();
   }, [stored]);
-  const ignored = unknownFields(fields, original);
+  const ignored = unknownFields(fieldsOf(type), original);
   const firstWrong = fields.find(({ name }) => problems.has(name))?.name;
   return (
     <Modal title={`Correct a record of ${type}`} wide onClose={onClose}>
       <form onSubmit={submit} noValidate>
         {ignored.length > 0 && (
           <p className="hint">Fields that the type does not have are left out: {ignored.join(', ')}.</p>
+        )}
+        {mode === 'merge' && !stored && (
+          <p className="hint">
+            Only these fields are stored; an empty one is cleared. The others keep their values.
+          </p>
         )}
         {!stored &&
           fields.map((field) => (
@@ -99,7 +104,7 @@ export function Correct({ rejection, onClose }: CorrectProps) {
       <Terminal
         calls={[
           {
-            path: `/v1/data/${type}`,
+            path: `/v1/data/${type}${mode === 'merge' ? '?mode=merge' : ''}`,
             method: 'POST',
             body: '{"records": [{…}]}',
             intake: `intake upload ${type}.csv`,

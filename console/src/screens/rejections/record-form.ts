@@ -1,5 +1,7 @@
 import type { UploadType } from '../../../../client/src/generated/resources.ts';
 import { type FieldSchema, schemas } from '../../../../client/src/generated/schemas.ts';
+import type { Rejection } from '../../api/types.ts';
+import { isObject } from './count-missing-ids.ts';
 
 export type FieldKind = 'text' | 'number' | 'boolean' | 'choice' | 'date';
 
@@ -21,6 +23,17 @@ export function fieldsOf(type: UploadType): FormField[] {
     choices: (schema.enum ?? []).filter((choice) => choice !== null),
     hint: [schema.description?.replaceAll('`', ''), formatHint(schema)].filter(Boolean).join('; '),
   }));
+}
+
+/** Of a record that is merged, only the fields that it has, and those that are wrong. */
+export function fieldsToCorrect({
+  type,
+  mode,
+  errors,
+  record,
+}: Pick<Rejection, 'type' | 'mode' | 'errors' | 'record'>): FormField[] {
+  const names = [...Object.keys(isObject(record) ? record : {}), ...errors.map(({ field }) => field)];
+  return fieldsOf(type).filter(({ name }) => mode === 'replace' || names.includes(name));
 }
 
 function kindOf({ type, format, enum: choices }: FieldSchema): FieldKind {
@@ -65,14 +78,19 @@ export interface FilledForm {
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** Reads the record from the form. Empty fields are omitted. */
-export function readForm(fields: readonly FormField[], values: Readonly<Record<string, string>>): FilledForm {
+/** Reads the record from the form. Empty fields are omitted, unless the record is to be merged: null clears the stored value. */
+export function readForm(
+  fields: readonly FormField[],
+  values: Readonly<Record<string, string>>,
+  mode: Rejection['mode'],
+): FilledForm {
   const record: Record<string, unknown> = {};
   const problems = new Map<string, string>();
   for (const { name, kind, required } of fields) {
     const text = values[name] ?? '';
     if (text === '') {
       if (required) problems.set(name, 'is required');
+      else if (mode === 'merge') record[name] = null;
       continue;
     }
     const value = parseText(kind, text);

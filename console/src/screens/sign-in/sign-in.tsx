@@ -79,7 +79,7 @@ function KeyForm({ pending, onKey }: { readonly pending: boolean; readonly onKey
         <Line text="intake-server keys issue --organisation <name>" />
         <p>
           The operator can also make a link that signs you in without a key. A service started with npm run
-          dev keeps its key in the file .intake/key.
+          dev keeps its keys in the files .intake/key and .intake/privacy-key.
         </p>
       </details>
     </>

@@ -40,7 +40,7 @@ export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileP
           <Problems key={state.finished?.step} upload={upload} state={state} />
           <div className="action">
             <button type="button" onClick={() => saveRest(fileName, upload.checker, failed.rows())}>
-              {state.hasUploaded ? 'Save the rest as CSV' : 'Save the failed rows as CSV'}
+              {state.hasUploaded ? 'Save the rest' : 'Save the failed rows'}
             </button>
             <p className="hint">
               With the reason in the last column, which is ignored when the file is uploaded again.
@@ -85,7 +85,8 @@ function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: Progr
 }
 
 function Outcome({ state, place }: { readonly state: UploadState; readonly place: string }) {
-  const { finished, counts, failed, hasUploaded, repeatedIds, firstRepeated, openLine } = state;
+  const { finished, counts, cleared, failed, notSent, hasUploaded, repeatedIds, firstRepeated, openLine } =
+    state;
   return (
     <>
       {finished?.step === 'check' && (
@@ -109,6 +110,15 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
               : `; ${formatNumber(finished.failed)} would fail. Nothing is stored yet.`)}
         </Verdict>
       )}
+      {finished?.step === 'dry-run' && Object.keys(cleared).length > 0 && (
+        <p className="notice">
+          The upload would clear stored values:{' '}
+          {Object.entries(cleared)
+            .map(([field, count]) => `${field} in ${countOf(count, 'record')}`)
+            .join(', ')}
+          .
+        </p>
+      )}
       {hasUploaded && <StoredCounts state={state} />}
       {hasUploaded && finished && failed.count === 0 && (
         <Done>
@@ -125,6 +135,12 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
           Records that failed are kept as <Link to="/rejections">rejections</Link>. A rejection is removed
           when its corrected record is stored. If only a reference was missing, upload the missing record
           first, then replay the rejections there.
+        </p>
+      )}
+      {hasUploaded && notSent > 0 && (
+        <p className="hint">
+          {countOf(notSent, 'row was', 'rows were')} not sent, so no receipt counts them and no rejection
+          keeps them. Correct them below, or save the rest before you leave.
         </p>
       )}
       {!hasUploaded && repeatedIds > 0 && (
@@ -153,12 +169,13 @@ function Verdict({ good, children }: { readonly good: boolean; readonly children
   );
 }
 
-function StoredCounts({ state: { counts, failed } }: { readonly state: UploadState }) {
+function StoredCounts({ state: { counts, notSent } }: { readonly state: UploadState }) {
   const shown = [
     ['Created', counts.created],
     ['Updated', counts.updated],
     ['Unchanged', counts.unchanged + counts.stale],
-    ['Failed', failed.count],
+    ['Failed', counts.failed],
+    ['Not sent', notSent],
   ] as const;
   return (
     <dl className="counts upload-counts" aria-label="What was stored">

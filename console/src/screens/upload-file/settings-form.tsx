@@ -5,6 +5,7 @@ import { typeName } from '../../format/format.ts';
 import { SelectFilter, TextFilter, typeChoices } from '../../parts/filters.tsx';
 import { Table } from '../../parts/table.tsx';
 import {
+  absentFields,
   complaintsAbout,
   type DescribedFile,
   isJson,
@@ -61,7 +62,14 @@ export function SettingsForm(props: SettingsFormProps) {
           </p>
         )}
         {settings && <Columns described={described} settings={settings} onChange={onChange} />}
+        {settings?.isMerged && <KeptFields settings={settings} />}
         <FirstRows described={described} />
+        {described.otherSheets.length > 0 && (
+          <p className="notice">
+            Only the first sheet is read. These sheets have data too: {described.otherSheets.join(', ')}. To
+            upload one of them, make it the first, or use the intake command with a mapping file.
+          </p>
+        )}
         {complaints.length > 0 && (
           <div className="notice notice-bad" role="alert">
             <p className="notice-title">The file cannot be read like this</p>
@@ -200,6 +208,21 @@ function Columns({ described, settings, onChange }: ChangeProps) {
       rows={header.map((column, at) => ({ column, at }))}
       keyOf={({ at }) => String(at)}
     />
+  );
+}
+
+/** Says what happens to stored records: only what the file has changes. */
+function KeptFields({ settings }: { readonly settings: Settings }) {
+  const absent = absentFields(settings);
+  const needed = schemas[settings.type].required.filter((field) => absent.includes(field));
+  const type = settings.type.replaceAll('-', ' ');
+  return (
+    <p className="hint">
+      An empty value clears its field in a record that is stored already.
+      {absent.length > 0 &&
+        ` These fields keep their stored values, because no column is sent as them: ${absent.join(', ')}.`}
+      {needed.length > 0 && ` New ${type} will fail, because they need ${needed.join(', ')}.`}
+    </p>
   );
 }
 

@@ -9,6 +9,7 @@ import { connect, connectionOf, readSettings } from '../../options/settings.ts';
 import { interruption } from '../../terminal/interruption.ts';
 import { duration } from '../../terminal/progress.ts';
 import { drawLine, grouped, printData, say } from '../../terminal/terminal.ts';
+import { idOfKey, keyForm, sayKeys } from './ids-of-keys.ts';
 
 const pollMs = 1_000;
 const waitMinutes = 60;
@@ -25,6 +26,9 @@ for each record. The service keeps the result for 7 days. Needs a key with the p
 Options:
   --customer <id>      the id of a customer, repeatable if a person has several
   --user <id>          the id of a user, as in the user_id of interactions, repeatable
+  --customer-key <key> the key of a customer whose id was derived with id_from, repeatable: a text, or a JSON list such as
+                       '["DE","100500"]' if id_from has several columns
+  --user-key <key>     the key of a user whose id was derived, repeatable
   --request <id>       downloads an earlier request instead
   --cancel <id>        cancels an earlier request instead, and deletes what was collected
   --output <file>      a new file, which only you can read; default: standard output
@@ -32,19 +36,24 @@ Options:
 
 Examples:
   intake access --customer c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11 --output person.ndjson
+  intake access --customer-key 100500 --output person.ndjson
   intake access --request 019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f > person.ndjson
 
 Exit code: 0 on success, 1 if collecting takes longer than --timeout. The service continues to collect; use --request later.`,
   options: {
     customer: { type: 'string', multiple: true },
     user: { type: 'string', multiple: true },
+    'customer-key': { type: 'string', multiple: true },
+    'user-key': { type: 'string', multiple: true },
     request: { type: 'string' },
     cancel: { type: 'string' },
     output: { type: 'string' },
     timeout: { type: 'string' },
   },
   async run(values, args) {
-    const [customerIds, userIds] = [textsOf(values, 'customer'), textsOf(values, 'user')];
+    const keys = new Map<string, string>();
+    const customerIds = [...textsOf(values, 'customer'), ...derivedIds(values, 'customer', keys)];
+    const userIds = [...textsOf(values, 'user'), ...derivedIds(values, 'user', keys)];
     const [earlier, cancelled] = [textOf(values, 'request'), textOf(values, 'cancel')];
     refuseWrong(customerIds, userIds, [earlier, cancelled], args);
     if (cancelled !== undefined) return cancel(cancelled);
@@ -52,6 +61,7 @@ Exit code: 0 on success, 1 if collecting takes longer than --timeout. The servic
     const connection = connectionOf(await readSettings());
     const intake = await connect();
     const signal = interruption();
+    sayKeys(keys);
     // Open the output before sending the request, because the command fails if the file already exists.
     const output = await outputOf(values);
     let isWritten = false;
@@ -72,6 +82,17 @@ Exit code: 0 on success, 1 if collecting takes longer than --timeout. The servic
   },
 };
 
+/** Returns the ids of the keys, and adds them to `keys`. */
+function derivedIds(values: Values, name: 'customer' | 'user', keys: Map<string, string>): string[] {
+  return textsOf(values, `${name}-key`).map((key) => {
+    const named = `${name}s` as const;
+    const id = idOfKey(named, key);
+    if (id === undefined) throw new UsageError(`--${name}-key is not a key; ${keyForm(named)}.`);
+    keys.set(id, key.trim());
+    return id;
+  });
+}
+
 function refuseWrong(
   customerIds: readonly string[],
   userIds: readonly string[],
@@ -87,7 +108,8 @@ function refuseWrong(
     throw new UsageError(
       'Use --customer or --user, or only --request or --cancel. See intake access --help.',
     );
-  if (!customerIds.every(isCustomerId)) throw new UsageError('--customer is not a UUID.');
+  if (!customerIds.every(isCustomerId))
+    throw new UsageError('--customer is not a UUID. Use --customer-key for a key from an uploaded file.');
   if (!userIds.every(isUserId)) throw new UsageError('--user is empty or too long.');
   // An id in a URL path ends up in logs. Request ids are version 7 UUIDs, which people's ids rarely are.
   if (!earlier.every((id) => /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(id)))

@@ -1,4 +1,5 @@
 import { consequencesOf } from '../../../erasure-consequences.ts';
+import { peoplePerErasure } from '../../../erasure-requests.ts';
 import {
   type CountedErasure,
   type Erasure,
@@ -7,9 +8,8 @@ import {
   type People,
   type RequestedErasure,
 } from '../../../index.ts';
-import { limits } from '../../../limits.ts';
 import { wait } from '../../../wait.ts';
-import { type Command, countOf, textOf, UsageError, type Values } from '../../options/command.ts';
+import { type Command, countOf, UsageError, type Values } from '../../options/command.ts';
 import { connect } from '../../options/settings.ts';
 import { confirm } from '../../terminal/confirm.ts';
 import { interruption } from '../../terminal/interruption.ts';
@@ -24,7 +24,8 @@ import {
   say,
 } from '../../terminal/terminal.ts';
 import { rowsOf } from './erasures.ts';
-import { readIds } from './read-ids.ts';
+import { sayKeys } from './ids-of-keys.ts';
+import { type GivenPeople, readPeople } from './read-ids.ts';
 
 const pollMs = 2_000;
 /** The interval between progress lines when the output is a log. */
@@ -38,15 +39,19 @@ export const erase: Command = {
 
 Erases customers by their ids. As soon as the service has answered, nobody can read their data, and records that refer to
 them are refused. The command waits until they are removed from all tables. Their transactions and interactions are kept
-without their ids unless you add --delete. On a terminal, the command shows what it will erase and asks first. Needs a key
-with the permission data:erase. This cannot be undone.
+without their ids unless you add --delete. On a terminal, the command shows what it will erase, and which id each key has, and
+asks first. Needs a key with the permission data:erase. This cannot be undone.
 
 Ids that you type stay in the history of your shell, so a file is better. Messages contain no ids, except that on a terminal
-the command lists the ids that are not stored.
+the command lists ids that are not stored, and the ids of keys.
 
 Options:
   --file <file>        reads the ids from a file, one per line; - is standard input and needs --yes
   --users              the ids are user ids, as in the user_id of interactions, not customer ids
+  --customer-key <key> the key of a customer whose id was derived with id_from, repeatable: a text, or a JSON list such as
+                       '["DE","100500"]' if id_from has several columns
+  --user-key <key>     the key of a user whose id was derived, repeatable
+  --keys               the arguments and the file are keys, not ids
   --delete             deletes transactions and interactions too
   --dry-run            counts what would be erased, and erases nothing
   --yes                does not ask for confirmation
@@ -57,6 +62,7 @@ Options:
 Examples:
   intake erase --file people.txt --dry-run
   intake erase --file people.txt
+  intake erase --customer-key 100500
   intake erase --file visitors.txt --users --delete
   psql -Atc 'select customer_id from leavers' | intake erase --file - --yes --no-wait --json
 
@@ -64,6 +70,9 @@ Exit code: 0 on success, 1 if the sweep takes longer than --timeout. The sweep c
   options: {
     file: { type: 'string' },
     users: { type: 'boolean' },
+    'customer-key': { type: 'string', multiple: true },
+    'user-key': { type: 'string', multiple: true },
+    keys: { type: 'boolean' },
     delete: { type: 'boolean' },
     'dry-run': { type: 'boolean' },
     yes: { type: 'boolean' },
@@ -72,55 +81,41 @@ Exit code: 0 on success, 1 if the sweep takes longer than --timeout. The sweep c
     json: { type: 'boolean' },
   },
   async run(values, args) {
-    const file = textOf(values, 'file');
     const endMs = performance.now() + countOf(values, 'timeout', waitMinutes) * 60_000;
-    if (file === '-' && !values.yes && !values['dry-run'])
+    if (values.file === '-' && !values.yes && !values['dry-run'])
       throw new UsageError('The ids come from standard input, where nobody can answer. Add --yes.');
-    const ids = await readIds(args, file, values.users === true);
-    if (ids.length === 0) throw new UsageError('There are no ids. See intake erase --help.');
+    const people = await readPeople(args, values);
+    if (people.customerIds.length + people.userIds.length === 0)
+      throw new UsageError('There are no ids. See intake erase --help.');
     const intake = await connect();
     const signal = interruption();
-    if (values['dry-run']) return printCounts(await count(intake, ids, values, signal), values);
+    const mode = values.delete ? 'delete' : 'anonymise';
+    sayKeys(people.keys);
+    const count = () => intake.erasures.count({ ...people, mode }, { signal });
+    if (values['dry-run']) return printCounts(await count(), values);
     if (!values.yes) {
-      const question = async () => questionOf(await count(intake, ids, values, signal), ids.length, values);
-      await confirm({ question, ...refusalsOf(ids.length, values) });
+      const question = async () =>
+        `Erase ${countsOf(people)}? ${consequencesOf(await count())} This cannot be undone.`;
+      const withoutTerminal = `This erases ${countsOf(people)}, and cannot be undone.`;
+      await confirm({ question, withoutTerminal, declined: 'Nothing was erased.' });
     }
-    const requested = await request(intake, ids, values, signal);
+    const requested = await request(intake, people, mode, signal);
     const erased = values['no-wait'] ? requested : await untilSwept(intake, requested, endMs, signal);
-    await report(erased, requested, values);
+    await report(erased, requested, people, values);
     if (values['no-wait'] || erased.every(isSwept)) return 0;
     say('The sweep is not finished, and continues on the server. intake erasures shows its state.');
     return 1;
   },
 };
 
-function peopleOf(count: number, { users }: Values): string {
-  return `${grouped(count)} ${users ? 'user' : 'customer'}${count === 1 ? '' : 's'}`;
-}
-
-function questionOf(counted: readonly CountedErasure[], ids: number, values: Values): string {
-  return `Erase ${peopleOf(ids, values)}? ${consequencesOf(counted)} This cannot be undone.`;
-}
-
-function refusalsOf(ids: number, values: Values) {
-  return {
-    withoutTerminal: `This erases ${peopleOf(ids, values)}, and cannot be undone.`,
-    declined: 'Nothing was erased.',
-  };
-}
-
-function toErase(ids: readonly string[], values: Values): People {
-  const mode = values.delete ? 'delete' : 'anonymise';
-  return values.users ? { userIds: ids, mode } : { customerIds: ids, mode };
-}
-
-function count(
-  intake: Intake,
-  ids: readonly string[],
-  values: Values,
-  signal: AbortSignal,
-): Promise<CountedErasure[]> {
-  return intake.erasures.count(toErase(ids, values), { signal });
+function countsOf({ customerIds, userIds }: Pick<GivenPeople, 'customerIds' | 'userIds'>): string {
+  const counts = [
+    [customerIds.length, 'customer'],
+    [userIds.length, 'user'],
+  ] as const;
+  return counts
+    .flatMap(([count, name]) => (count === 0 ? [] : `${grouped(count)} ${name}${count === 1 ? '' : 's'}`))
+    .join(' and ');
 }
 
 async function printCounts(counted: readonly CountedErasure[], values: Values): Promise<number> {
@@ -134,18 +129,16 @@ async function printCounts(counted: readonly CountedErasure[], values: Values): 
 /** Sends the requests one after another, so that the user has already seen the earlier erasure ids if a request fails. */
 async function request(
   intake: Intake,
-  ids: readonly string[],
-  values: Values,
+  { customerIds, userIds }: GivenPeople,
+  mode: NonNullable<People['mode']>,
   signal: AbortSignal,
 ): Promise<RequestedErasure[]> {
   const requested: RequestedErasure[] = [];
-  for (let at = 0; at < ids.length; at += limits.idsPerErasureMax) {
-    const part = ids.slice(at, at + limits.idsPerErasureMax);
-    for (const erasure of await intake.erase(toErase(part, values), { signal })) {
+  for (const part of peoplePerErasure(customerIds, userIds))
+    for (const erasure of await intake.erase({ ...part, mode }, { signal })) {
       requested.push(erasure);
-      say(`Erasure ${erasure.erasure_id} of ${peopleOf(part.length, values)} has begun.`);
+      say(`Erasure ${erasure.erasure_id} of ${countsOf(part)} has begun.`);
     }
-  }
   return requested;
 }
 
@@ -214,6 +207,7 @@ class SweepProgress {
 async function report(
   erasures: readonly Erasure[],
   requested: readonly RequestedErasure[],
+  { customerIds, keys }: GivenPeople,
   values: Values,
 ): Promise<void> {
   const unknownIds = requested.map((one) => one.unknown_customer_ids);
@@ -228,7 +222,7 @@ async function report(
     erasure.erasure_id,
     erasure.people,
     // The service knows users only from their interactions, so it cannot count unknown users.
-    values.users ? '' : (unknownIds[at]?.length ?? 0),
+    customerIds.length === 0 ? '' : (unknownIds[at]?.length ?? 0),
     rowsOf(erasure),
     erasure.state,
   ]);
@@ -236,6 +230,7 @@ async function report(
   const unknown = unknownIds.flat();
   if (!process.stdout.isTTY || unknown.length === 0) return;
   await printTitle('Customers that are not stored');
-  await print(...unknown.slice(0, unknownShownMax));
+  const shown = unknown.slice(0, unknownShownMax);
+  await print(...shown.map((id) => (keys.has(id) ? `${id}, from the key ${keys.get(id)}` : id)));
   if (unknown.length > unknownShownMax) await print(`and ${grouped(unknown.length - unknownShownMax)} more`);
 }

@@ -24,6 +24,8 @@ export interface DescribedFile {
   readonly encoding: string | undefined;
   readonly detectedEncoding: string | undefined;
   readonly suggestedType: UploadType | undefined;
+  /** The sheets with data that are not read. */
+  readonly otherSheets: readonly string[];
 }
 
 /** Describes a file after reading only its start. */
@@ -52,11 +54,12 @@ export async function describeFile(file: File, encoding: string | undefined): Pr
     separator: opened.separator,
     firstRows: sampled.slice(0, rowsShown).map(({ line, cells, record }) => ({
       line,
-      cells: cells ?? header.map((member) => textOf(record[member])),
+      cells: cells ?? header.map((member, at) => textOf(record[opened.header ? String(at) : member])),
     })),
     encoding,
     detectedEncoding: opened.detectedEncoding(),
     suggestedType: suggestType(file.name, header),
+    otherSheets: opened.otherSheets ?? [],
   };
 }
 
@@ -91,7 +94,15 @@ export function suggestSettings(described: DescribedFile, type: UploadType): Set
   const idColumn = header.find((column) => map[column] === resources[type].idField);
   const firstId = idColumn && firstRows[0]?.cells[header.indexOf(idColumn)]?.trim();
   const derives = !isJson(format) && firstId && !formats.uuid.test(firstId);
-  return { type, map, encoding, idFrom: derives ? [idColumn] : undefined };
+  const isMerged = type !== 'interactions' || undefined;
+  return { type, map, encoding, idFrom: derives ? [idColumn] : undefined, isMerged };
+}
+
+/** Returns the fields that no column is sent as, whose stored values are kept. */
+export function absentFields({ type, map, idFrom, isMerged }: Settings): readonly string[] {
+  const sent = new Set(Object.values(map));
+  if (idFrom !== undefined) sent.add(resources[type].idField);
+  return isMerged ? Object.keys(schemas[type].properties).filter((field) => !sent.has(field)) : [];
 }
 
 /** Returns the problems with the settings, in the screen's terms. */
@@ -99,7 +110,8 @@ export function complaintsAbout({ header, format }: DescribedFile, settings: Set
   const { type, map } = settings;
   if (isJson(format)) {
     const fields = header.map((member) => map[member]);
-    return schemas[type].required
+    const { idField } = resources[type];
+    return (settings.isMerged ? [idField] : schemas[type].required)
       .filter((field) => !fields.includes(field))
       .map((field) => `no member matches ${field}, which ${type} require; choose it`);
   }

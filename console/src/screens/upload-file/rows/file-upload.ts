@@ -1,7 +1,13 @@
 import { Connection } from '../../../../../client/src/connection.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { resendUntilMs } from '../../../../../client/src/resend-until.ts';
-import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
+import {
+  addCleared,
+  addCounts,
+  type Cleared,
+  type Counts,
+  noCounts,
+} from '../../../../../client/src/uploading/send-cuts.ts';
 import { apiBase } from '../../../api/request.ts';
 import { askWorker } from './ask-worker.ts';
 import type { DescribedFile, Settings } from './describe-file.ts';
@@ -48,8 +54,12 @@ export interface UploadState {
   readonly firstRepeated: number | undefined;
   /** The last line if it has no line break. */
   readonly openLine: number | undefined;
-  /** The total counts across all uploads of this file. */
+  /** The total counts across all uploads of this file, which are those of their receipts. */
   readonly counts: Counts;
+  /** The number of rows that have not been sent, because they cannot be. No receipt counts them. */
+  readonly notSent: number;
+  /** The number of stored values that the upload would clear, by field, according to the dry run. */
+  readonly cleared: Cleared;
   readonly hasUploaded: boolean;
   readonly canContinue: boolean;
   readonly error: unknown;
@@ -68,6 +78,8 @@ const initial: UploadState = {
   firstRepeated: undefined,
   openLine: undefined,
   counts: noCounts,
+  notSent: 0,
+  cleared: {},
   hasUploaded: false,
   canContinue: false,
   error: undefined,
@@ -186,9 +198,10 @@ export class FileUpload {
     const corrected =
       row.cells === undefined || at < 0
         ? this.checker.ofText(line, text)
-        : this.checker.ofCells(line, row.cells.with(at, text));
-    this.#reading.corrections.set(line, corrected);
-    this.#state.failed.correct(corrected);
+        : this.checker.ofCells(line, row.cells.with(at, text), row.absent);
+    const { isAnswered } = row;
+    this.#reading.corrections.set(line, { ...corrected, isAnswered });
+    this.#state.failed.correct({ ...corrected, isAnswered });
   }
 
   async #send(step: Interrupted, isFresh = true): Promise<void> {
@@ -197,7 +210,8 @@ export class FileUpload {
     this.#interrupted = undefined;
     await this.#run(step.step, async (signal) => {
       // The step finds the file's failing rows again, but corrected rows have to be added here.
-      if (isFresh) this.#show({ failed: this.#failedBefore(step), corrected: 0 });
+      if (isFresh) this.#show({ failed: this.#failedBefore(step), corrected: 0, cleared: {} });
+      if (isFresh && step.step === 'upload') this.#show({ notSent: 0 });
       const { connection, type } = { connection: this.#connection, type: this.checker.type };
       const rows =
         step.step === 'upload-corrected' ? chunked(step.rows.slice(done)) : this.#read(done, step.step);
@@ -206,13 +220,14 @@ export class FileUpload {
           connection,
           type,
           key: step.key,
+          mode: this.#reading.settings.isMerged ? 'merge' : 'replace',
           dryRun,
           done,
           sent: step.sent,
           signal,
         })) {
           done = answered.done;
-          this.#note(answered, dryRun);
+          this.#note(answered, step.step);
           this.#progress(step.step, done, step.rows.length);
         }
       } catch (error) {
@@ -235,8 +250,11 @@ export class FileUpload {
     return FailedRows.of(others, failed.count - failed.keptCount);
   }
 
-  #note({ outcome, sent, unsent }: Answered, dryRun: boolean): void {
+  #note({ outcome, sent, unsent }: Answered, step: Step): void {
     const { failed } = this.#state;
+    const dryRun = step === 'dry-run';
+    const isFirst = step === 'upload';
+    const sentNow = isFirst ? 0 : sent.filter(({ isAnswered }) => !isAnswered).length;
     for (const row of unsent) failed.add(row);
     for (const { index, problems } of outcome.failed)
       failed.add(this.checker.withAnswer(sent[index] as Row, problems));
@@ -244,6 +262,8 @@ export class FileUpload {
       ...this.#state,
       waiting: undefined,
       counts: dryRun ? this.#state.counts : addCounts(this.#state.counts, outcome.counts),
+      cleared: addCleared(this.#state.cleared, outcome.cleared),
+      notSent: dryRun ? 0 : this.#state.notSent + (isFirst ? unsent.length : -sentNow),
     };
   }
 

@@ -23,6 +23,10 @@ export interface Row {
   readonly text?: string | undefined;
   readonly record: Readonly<Record<string, unknown>> | undefined;
   readonly problems: readonly RowProblem[];
+  /** The columns of `cells` that the row does not have, so that stored values are kept unless a correction sets them. */
+  readonly absent?: readonly string[] | undefined;
+  /** Whether the service has answered the row, or an earlier version of it, and therefore a receipt counts it. */
+  readonly isAnswered?: boolean | undefined;
 }
 
 /** Checks rows in the same way as the command does. A row comes from the file or was corrected on the screen. */
@@ -35,20 +39,22 @@ export class RowChecker {
   readonly place: ReturnType<typeof placeName>;
   readonly #format: FileFormat;
   readonly #map: Settings['map'];
+  readonly #isMerged: boolean;
   readonly #plan: ReturnType<typeof planColumns>;
   readonly #check: ReturnType<typeof checkerOf>;
   readonly #columns: ReadonlyMap<string, string>;
 
   constructor({ format, header, separator }: DescribedFile, settings: Settings) {
-    const { type, dateFormat } = settings;
+    const { type, dateFormat, isMerged } = settings;
     this.type = type;
     this.#format = format;
     this.place = placeName(format);
     this.#map = settings.map;
     this.header = format === 'csv' ? header : Object.keys(schemas[type].properties);
     this.separator = separator ?? ',';
-    this.#plan = planColumns(type, this.header, format === 'csv' ? settings : { dateFormat });
-    this.#check = checkerOf(type);
+    this.#plan = planColumns(type, this.header, format === 'csv' ? settings : { dateFormat, isMerged });
+    this.#check = checkerOf(type, isMerged);
+    this.#isMerged = isMerged === true;
     const { columns, key } = this.#plan;
     this.#columns = new Map(columns.map(({ field, column }) => [field, column]));
     if (key) this.#columns = new Map([...this.#columns, [key.field, key.names[0] as string]]);
@@ -57,6 +63,11 @@ export class RowChecker {
   /** Returns the column that a field is read from. */
   columnOf(field: string | null): string | null {
     return field === null ? null : (this.#columns.get(field) ?? field);
+  }
+
+  /** Returns the columns that a row has. */
+  columnsOf({ cells = [], absent = [] }: Row): readonly string[] {
+    return this.header.filter((column, at) => cells[at] !== '' || !absent.includes(column));
   }
 
   /** Returns the columns that are sent, in file order. */
@@ -70,7 +81,7 @@ export class RowChecker {
     const problems = this.#check(record).map(({ field, code, message }) =>
       this.#problem(field, code, message),
     );
-    return { line, cells: cells ?? this.#cellsOf(record), record, problems };
+    return { line, ...(cells ? { cells } : this.#cellsOf(record)), record, problems };
   }
 
   /** Returns a row that could not be read or converted, with its problems. */
@@ -86,7 +97,8 @@ export class RowChecker {
     const found = isObject ? this.#cellsOf(record as Record<string, unknown>) : undefined;
     return {
       line,
-      cells: found,
+      cells: found?.cells,
+      absent: found?.absent,
       text: isObject ? undefined : textOf(record),
       record: undefined,
       problems: worded,
@@ -94,16 +106,18 @@ export class RowChecker {
   }
 
   /** Checks a row whose cells were corrected. */
-  ofCells(line: number, cells: readonly string[]): Row {
+  ofCells(line: number, cells: readonly string[], absent?: readonly string[]): Row {
     const converted = convertRow(this.#plan, cells);
-    if (converted.problems === undefined) return this.ofRecord({ line, cells, record: converted.record });
+    const { record } = converted;
+    for (const field of absent ?? []) if (record[field] === null) delete record[field];
+    if (converted.problems === undefined) return { ...this.ofRecord({ line, cells, record }), absent };
     const problems = converted.problems.map(({ column, field, code, message }) => ({
       // If a key has several columns, `column` lists all of them, so it is not in the header.
       column: column !== null && this.header.includes(column) ? column : this.columnOf(field),
       code,
       message: inScreenWords(message),
     }));
-    return { line, cells, record: undefined, problems };
+    return { line, cells, absent, record: undefined, problems };
   }
 
   /** Checks a malformed line that was corrected as text because it has no cells. */
@@ -124,8 +138,10 @@ export class RowChecker {
     }
     try {
       const value: unknown = JSON.parse(text);
-      if (typeof value === 'object' && value !== null && !Array.isArray(value))
-        return this.ofCells(line, this.#cellsOf(value as Record<string, unknown>));
+      if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+        const { cells, absent } = this.#cellsOf(value as Record<string, unknown>);
+        return this.ofCells(line, cells, absent);
+      }
     } catch {
       // This case is handled below, like any other text that is not an object.
     }
@@ -141,6 +157,7 @@ export class RowChecker {
   withAnswer(row: Row, problems: readonly { field: string | null; code: string; message: string }[]): Row {
     return {
       ...row,
+      isAnswered: true,
       problems: problems.map(({ field, code, message }) => this.#problem(field, code, message)),
     };
   }
@@ -150,8 +167,14 @@ export class RowChecker {
   }
 
   /** Returns a record as cells in header order. The record's keys may be the file's own names or the API's field names. */
-  #cellsOf(record: Readonly<Record<string, unknown>>): readonly string[] {
+  #cellsOf(record: Readonly<Record<string, unknown>>) {
     const memberOf = (field: string) => Object.keys(this.#map).find((member) => this.#map[member] === field);
-    return this.header.map((field) => textOf(record[field] ?? record[memberOf(field) ?? field]));
+    const ownName = (field: string) =>
+      this.#map[field] === undefined || this.#map[field] === field ? field : '';
+    const members = this.header.map((field) => [memberOf(field), ownName(field)].filter((name) => name));
+    const nameIn = (names: readonly (string | undefined)[]) => names.find((name) => name && name in record);
+    const values = members.map((names) => record[nameIn(names) ?? '']);
+    const absent = this.header.filter((_, at) => nameIn(members[at] ?? []) === undefined);
+    return { cells: values.map(textOf), absent: this.#isMerged ? absent : undefined };
   }
 }

@@ -46,6 +46,7 @@ export interface Sending {
   readonly type: UploadType;
   /** The prefix of every Idempotency-Key. Rows that are sent again with the same key are stored only once. */
   readonly key: string;
+  readonly mode: 'replace' | 'merge';
   readonly dryRun: boolean;
   /** The number of rows answered before an interruption. */
   readonly done: number;
@@ -64,12 +65,13 @@ export interface Answered {
 /** Sends rows in several concurrent requests, and yields the responses in row order. */
 export async function* sendRows(
   rows: AsyncIterable<readonly Row[]>,
-  { connection, type, key, dryRun, done, sent, signal }: Sending,
+  { connection, type, key, mode, dryRun, done, sent, signal }: Sending,
 ): AsyncGenerator<Answered> {
   const cutter = new RequestCutter<Row>(type, { first: done, ...perRequest });
   const reading: Reading = { broken: undefined };
   for await (const { cut, outcome } of sendCuts(connection, type, cutsOf(rows, cutter, reading), {
     key,
+    mode,
     dryRun,
     sent,
     signal,

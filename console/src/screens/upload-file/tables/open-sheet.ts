@@ -1,4 +1,4 @@
-import { readSheet } from 'read-excel-file/universal';
+import readSheets from 'read-excel-file/universal';
 import type { UploadType } from '../../../../../client/src/generated/resources.ts';
 import type { FileOptions, OpenedTable } from '../../../../../client/src/parsing/opened-file.ts';
 import {
@@ -8,12 +8,17 @@ import {
   openSheet,
 } from '../../../../../client/src/parsing/tables/sheet.ts';
 
-/** Reads a spreadsheet's first sheet. */
+/** Opens a sheet of a spreadsheet. */
 export async function openSheetFile(
   file: File,
   type: UploadType,
   options: FileOptions,
 ): Promise<OpenedTable> {
   checkSheetSize(file.size);
-  return openSheet(await readSheet(file, cellReading(options)).catch(explainSheet), file.size, type, options);
+  return openSheet(
+    await readSheets(file, cellReading(options)).catch(explainSheet),
+    file.size,
+    type,
+    options,
+  );
 }
