@@ -181,7 +181,8 @@ function startBackground(
       () => reachability.succeeded('keys'),
     ),
   );
-  const pool = createPool({ ...config, databaseConnectionsMax: limits.choreConnectionsMax }, () => {});
+  const ofChores = { ...config, databaseConnectionsMax: limits.choreConnectionsMax };
+  const pool = createPool(ofChores, () => {}, { plansOnce: true });
   onStop(() => pool.end());
   const databaseTimeoutMs = Math.min(config.databaseTimeoutMs, limits.leaseRenewMs);
   const ofLease = { ...config, databaseConnectionsMax: limits.leaseConnectionsMax, databaseTimeoutMs };

@@ -29,24 +29,32 @@ export function liftSuppression(pool: Pool, organisationId: string, erasureId: s
   );
 }
 
-/** Repeats what had been lifted before a restore, unless the hashes are still needed to find these people. */
+/**
+ * Repeats what had been lifted before a restore, unless the hashes are still needed to find these people. Each statement
+ * reads one table, because PostgreSQL's statistics may not know the organisation yet: joins of its suppressions with
+ * themselves then took longer than the statement timeout.
+ */
 export async function liftAgain(
   client: Pick<Client, 'query'>,
   organisationId: string,
   erasureIds: readonly string[],
 ): Promise<void> {
-  await client.query({
-    name: 'lift suppressions again',
-    // All ids of the erasure are lifted, because the repeated sweep may have added some that the ledger did not contain.
+  const { rows: lifted } = await client.query<{ erasure_id: string; lifted_before: string }>({
+    name: 'suppressions lifted before a restore',
     text: `
-      update suppressions s set lifted_at = l.lifted_before
-      from (
-        select b.erasure_id, max(b.lifted_before) as lifted_before
-        from suppressions b join erasures e on e.organisation_id = b.organisation_id and e.erasure_id = b.erasure_id
-        where b.organisation_id = $1 and e.organisation_id = $1 and b.erasure_id = any ($2::uuid[])
-          and b.lifted_before is not null and e.swept_at is not null and coalesce(e.lake_state, 'done') = 'done'
-        group by b.erasure_id) as l
-      where s.organisation_id = $1 and s.erasure_id = l.erasure_id and s.lifted_at is null`,
+      select erasure_id, max(lifted_before) as lifted_before from suppressions
+      where organisation_id = $1 and erasure_id = any ($2::uuid[]) and lifted_before is not null group by erasure_id`,
     values: [organisationId, erasureIds],
   });
+  // All ids of the erasure are lifted, because the repeated sweep may have added some that the ledger did not contain.
+  for (const { erasure_id, lifted_before } of lifted)
+    await client.query({
+      name: 'lift suppressions again',
+      text: `
+        update suppressions set lifted_at = $3
+        where organisation_id = $1 and erasure_id = $2 and lifted_at is null and exists (
+          select from erasures where organisation_id = $1 and erasure_id = $2
+            and swept_at is not null and coalesce(lake_state, 'done') = 'done')`,
+      values: [organisationId, erasure_id, lifted_before],
+    });
 }

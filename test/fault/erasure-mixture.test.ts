@@ -123,7 +123,7 @@ async function findCause(): Promise<string> {
      union all select 'slots', concat(holder, ' ', count(*), ' until ', max(ends_at)) from lake_slots group by holder
      union all select 'erasures', concat(state, ' ', step, ' lake: ', lake_state, ' ', lake_after, ' ', count(*))
        from erasures group by state, step, lake_state, lake_after
-     union all select 'transaction', concat(pid, ' ', state, ' ', wait_event, ' ', now() - xact_start, ' ', left(query, 200))
+     union all select 'transaction', concat(pid, ' ', state, ' ', wait_event, ' ', now() - xact_start, ' ', regexp_replace(left(query, 600), '\\s+', ' ', 'g'))
        from pg_stat_activity where datname = current_database() and xact_start < now() - interval '1 second'`,
   );
   return [...rows.map(({ what, state }) => `${what}: ${state}`), processes.logs(20)].join('\n');

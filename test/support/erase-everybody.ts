@@ -45,6 +45,8 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
     // The erasure suppresses the customer, so the upload is refused.
     await api.post('/v1/erasures', { customer_ids: [customer_id] });
     await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
+    // As if it had been lifted before the database was restored.
+    await owner.query('update suppressions set lifted_before = now()');
     await sweepErasures(pool, suppressions);
   }
   await owner.query(`update erasures set swept_at = now() - interval '60 days' where state = 'swept'`);

@@ -54,7 +54,8 @@ export async function startLake(config: Config, log: FastifyBaseLogger): Promise
   if (lakeUrl === null) throw missingLakeUrl();
   const metrics =
     config.metricsPort > 0 ? new (await import('../../metrics/metrics.ts')).Metrics(version()) : undefined;
-  const pool = createPool({ ...config, databaseConnectionsMax: lakeLimits.connectionsMax }, () => {});
+  const ofLake = { ...config, databaseConnectionsMax: lakeLimits.connectionsMax };
+  const pool = createPool(ofLake, () => {}, { plansOnce: true });
   const databaseTimeoutMs = Math.min(config.databaseTimeoutMs, lakeLimits.slotRenewMs);
   const slotPool = createPool({ ...config, databaseConnectionsMax: 1, databaseTimeoutMs }, () => {});
   const parquet = new ParquetWriter({
