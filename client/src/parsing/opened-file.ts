@@ -27,6 +27,8 @@ export interface FileFailure {
    * rejection. Undefined if the service would accept one of these texts, or if no record can be made.
    */
   readonly sendable?: Record<string, unknown> | undefined;
+  /** What the file of failed records has instead of `record`: the fields with their values as far as they can be converted. */
+  readonly converted?: Record<string, unknown> | undefined;
 }
 
 export interface FileChunk {
@@ -100,6 +102,8 @@ export interface FileOptions extends PlanOptions {
   readonly skipBottom?: number | undefined;
   /** The name or the number, from 1, of the sheet to read. Default: the first one. */
   readonly sheet?: string | number | undefined;
+  /** Whether it is a file of failed records, which is always written as UTF-8. */
+  readonly isFailedFile?: boolean | undefined;
   /** Whether `hashRead` will be called. */
   readonly isHashed?: boolean | undefined;
 }

@@ -272,6 +272,19 @@ export const emptyKey: CellProblem = {
 
 type Converted = Record<string, Scalar | null>;
 
+/**
+ * Marks the fields with problems, because the service would accept some of their values. A failed record must not be stored
+ * before somebody has corrected it.
+ */
+export function withUnclear<T extends object>(
+  record: T,
+  problems: readonly { readonly field: string | null }[],
+): T {
+  const values = record as Readonly<Record<string, unknown>>;
+  const fields = problems.flatMap(({ field }) => (field !== null && field in record ? [field] : []));
+  return { ...record, ...Object.fromEntries(fields.map((field) => [field, { unclear: values[field] }])) };
+}
+
 /** A row that could not be converted to a record. */
 export interface Unconverted {
   readonly problems: readonly Problem[];
@@ -315,7 +328,7 @@ export function convertRow(
   const { others, isEachRejected } = otherProblems(record, problems);
   return {
     problems: [...problems, ...others],
-    record,
+    record: isEachRejected ? record : withUnclear(record, problems),
     sendable: hasId && isEachRejected ? record : undefined,
   };
 }

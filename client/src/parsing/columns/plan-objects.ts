@@ -4,16 +4,25 @@ import { type CellProblem, type Convert, jsonConverterOf } from '../values/conve
 import { deriveId, deriveItem, referenceFieldsOf, userField } from '../values/derived-id.ts';
 import { otherProblemsOf } from '../values/other-problems.ts';
 import { fixedValuesOf } from './fixed-values.ts';
-import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
+import { emptyKey, type PlanOptions, type Problem, reasonColumn, withUnclear } from './plan-columns.ts';
 
 type Json = Record<string, unknown>;
 
-/** A converted object, or its problems. */
+/** A converted object, or its problems and the fields that could be converted. */
 type ConvertedObject =
   | { readonly record: Json; readonly problems?: undefined }
-  | { readonly problems: readonly Problem[]; readonly sendable: Json | undefined };
+  | { readonly problems: readonly Problem[]; readonly sendable: Json | undefined; readonly converted: Json };
 
 export type ObjectConverter = (record: Json) => ConvertedObject;
+
+/**
+ * Returns the options for records in a file of failed records, which have the service's fields and formats already. Converting
+ * them again could swap a day and a month, or drop a field whose name is also a column. Only keys that replace wrong references
+ * are converted: ids stay as they are.
+ */
+export function failedOptions({ idFrom, keepsUserIds, isMerged }: PlanOptions): PlanOptions {
+  return { idFrom: idFrom && [], keepsUserIds, isMerged };
+}
 
 /**
  * Returns a function that finds the keys from which an object's references are derived. Returns undefined if references are
@@ -97,13 +106,16 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const hasKey =
         idFrom.length > 0 && (idFrom.some((column) => column in sent) || record[idField] === undefined);
       hasId = !(hasKey && key.includes(''));
-      if (!hasId) problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
-      else if (hasKey) record[idField] = deriveId(type, key);
+      if (!hasId) {
+        problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
+        for (const [at, column] of idFrom.entries()) record[column] ??= key[at];
+      } else if (hasKey) record[idField] = deriveId(type, key);
     }
     if (problems.length === 0) return { record };
     const found = others(record, problems);
     const named = found.others.map((one) => ({ ...one, column: columnOf(one.field) }));
     const sendable = hasId && found.isEachRejected ? record : undefined;
-    return { problems: [...problems, ...named], sendable };
+    const converted = found.isEachRejected ? record : withUnclear(record, problems);
+    return { problems: [...problems, ...named], sendable, converted };
   };
 }

@@ -1,5 +1,6 @@
 import type { UploadType } from '../../generated/resources.ts';
-import { type ObjectConverter, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
+import { reasonColumn } from '../columns/plan-columns.ts';
+import { failedOptions, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import { inexact, isExact } from '../values/exact-number.ts';
@@ -95,16 +96,21 @@ function parsed(text: string): unknown {
   });
 }
 
+/** How the objects of a file are converted. */
+function formOf(type: UploadType, options: FileOptions) {
+  return { convert: objectConverter(type, options), keysOf: objectKeysOf(type, options) };
+}
+
 class JsonReader {
-  readonly #convert: ObjectConverter;
-  readonly #keysOf: ReturnType<typeof objectKeysOf>;
+  readonly #form: ReturnType<typeof formOf>;
+  readonly #failedForm: ReturnType<typeof formOf>;
   #toSkip: number;
   #records: FileRecord[] = [];
   #failures: FileFailure[] = [];
 
   constructor(type: UploadType, options: FileOptions) {
-    this.#convert = objectConverter(type, options);
-    this.#keysOf = objectKeysOf(type, options);
+    this.#failedForm = formOf(type, failedOptions(options));
+    this.#form = options.isFailedFile ? this.#failedForm : formOf(type, options);
     this.#toSkip = options.skipRecords ?? 0;
   }
 
@@ -129,14 +135,11 @@ class JsonReader {
       this.#add(line, 'not_an_object', 'must be a JSON object with the fields of its type', text);
       return;
     }
-    const converted = this.#convert(value as Record<string, unknown>);
+    const object = value as Record<string, unknown>;
+    const { convert, keysOf } = reasonColumn in object ? this.#failedForm : this.#form;
+    const converted = convert(object);
     if (converted.problems !== undefined) this.#failures.push({ line, record: value, ...converted });
-    else
-      this.#records.push({
-        line,
-        record: converted.record,
-        keys: this.#keysOf(value as Record<string, unknown>),
-      });
+    else this.#records.push({ line, record: converted.record, keys: keysOf(object) });
   }
 
   /** Reports a failed record, with its text if that is kept. */
