@@ -25,8 +25,8 @@ export async function openRecords(
     const records = read(opened.text, type, options);
     return { ...file, ignoredColumns: [], absentFields: [], columnOf: () => null, chunks: () => records };
   }
-  const { header, separator, plan, chunks } = await openCsv(opened.text, type, options);
-  return { ...file, header, separator, ...columnsOf(plan), chunks };
+  const { plan, ...csv } = await openCsv(opened.text, type, options);
+  return { ...file, ...csv, ...columnsOf(plan) };
 }
 
 export function columnsOf({ columns, key, ignored, absent }: ColumnPlan) {

@@ -1,5 +1,6 @@
 import type { UploadType } from '../generated/resources.ts';
 import type { ColumnPlan, PlanOptions, Problem } from './columns/plan-columns.ts';
+import type { SkippedRow } from './columns/skipped-rows.ts';
 import type { FileFormat } from './file-name.ts';
 
 export interface FileRecord {
@@ -48,6 +49,7 @@ export interface OpenedTable {
   close(): Promise<void>;
   /** The sheets that are not read although they have data and no sheet was specified. */
   readonly otherSheets?: readonly string[];
+  skippedRows?(): readonly SkippedRow[];
 }
 
 /** A file's records. The file's bytes may come from any source. */
@@ -70,6 +72,11 @@ export interface OpenedRecords {
    * been read.
    */
   detectedEncoding(): string | undefined;
+  /**
+   * Returns the rows above the header and below the last record that are not read. Those below are unknown until all records have
+   * been read.
+   */
+  skippedRows?(): readonly SkippedRow[];
   /** Yields the records, a few hundred at a time. Can be called only once. Throws if the rest of the file cannot be read. */
   chunks(): AsyncIterable<FileChunk>;
 }

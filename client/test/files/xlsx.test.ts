@@ -155,9 +155,16 @@ describe('a spreadsheet with several sheets, titles and totals', () => {
 
   it('is read without the rows to skip, with the rows numbered as in the sheet', async () => {
     const options = { sheet: 'Shops', skipTop: 2, skipBottom: 1 };
-    const { records, failures } = await readAll(path(), options);
+    const { file, records, failures } = await readAll(path(), options);
     expect(failures).toEqual([]);
     expect(records.map(({ line, record }) => [line, record.name])).toEqual([[4, 'second']]);
+    expect(file.skippedRows?.()).toEqual([
+      { line: 1, text: 'Shops of 2026' },
+      { line: 6, text: 'Total' },
+    ]);
+    await expect(readAll(path(), { sheet: 'Third', skipBottom: 1 })).rejects.toThrow(
+      'row 2 is a complete record, but "skip_bottom" in the mapping file leaves it out',
+    );
     await expect(readAll(path(), { ...options, skipBottom: 9 })).rejects.toThrow(
       'leave no row for the header',
     );

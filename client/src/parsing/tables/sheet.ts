@@ -1,5 +1,6 @@
 import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, keysOf, type Problem, planColumns } from '../columns/plan-columns.ts';
+import { refuseRecord, SkippedRows } from '../columns/skipped-rows.ts';
 import { FileError } from '../file-error.ts';
 import type { FileFailure, FileOptions, FileRecord, OpenedTable } from '../opened-file.ts';
 
@@ -67,6 +68,12 @@ export function openSheet(
     throw new FileError('"skip_top" and "skip_bottom" leave no row for the header; check them');
   const header = (rows[headerAt] as SheetRow).map((cell) => textOf(cell).trim());
   const plan = planColumns(type, header, options);
+  const skipped = new SkippedRows();
+  for (const at of filled.filter((at) => at < headerAt || at >= rows.length)) {
+    const cells = cellsOf(header, all[at] as SheetRow);
+    if (at > headerAt) refuseRecord(plan, cells, `row ${at + 1}`);
+    skipped.add(at + 1, cells);
+  }
   const fine = new Set(plan.columns.map(({ index }) => index).filter((index) => hasFractions(rows, index)));
   let rowsRead = 0;
   return {
@@ -75,6 +82,7 @@ export function openSheet(
     header,
     plan,
     otherSheets,
+    skippedRows: () => skipped.list(),
     close: async () => {},
     async *chunks() {
       let toSkip = options.skipRecords ?? 0;
@@ -105,8 +113,7 @@ function addRow(
   row: SheetRow,
   line: number,
 ): void {
-  // No id may be derived from a number that is lost.
-  const cells = header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
+  const cells = cellsOf(header, row);
   const converted = convertRow(plan, cells);
   const { record, problems } = converted;
   const unclear = [...plan.columns, ...lostKeysOf(plan, row)].flatMap(
@@ -122,6 +129,11 @@ function addRow(
     failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record: marked });
   } else if (converted.problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, ...converted });
+}
+
+/** Returns a row's cells as text. No id may be derived from a number that is lost. */
+function cellsOf(header: readonly string[], row: SheetRow): string[] {
+  return header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
 }
 
 /**
