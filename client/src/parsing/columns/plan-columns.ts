@@ -3,6 +3,7 @@ import { schemas } from '../../generated/schemas.ts';
 import { FileError } from '../file-error.ts';
 import { type CellProblem, type Convert, converterOf, type Scalar } from '../values/convert-cell.ts';
 import { deriveId, deriveItem, referenceFieldsOf } from '../values/derived-id.ts';
+import { formulaError, withoutErrors } from '../values/formula-error.ts';
 import { otherProblemsOf } from '../values/other-problems.ts';
 import { type FixedValues, fixedValuesOf, type ValueOptions, withValues } from './fixed-values.ts';
 import { suggestField } from './suggest-field.ts';
@@ -108,7 +109,10 @@ export function planColumns(type: UploadType, header: readonly string[], options
     if (schema === undefined) unknown.push(column);
     else if (columns.has(field)) complaints.push(complainAboutTwo(field, columns.get(field)?.column, column));
     else {
-      const convert = withValues(converterOf(field, schema, options), fixed.values.get(column));
+      const convert = withValues(
+        withoutErrors(converterOf(field, schema, options)),
+        fixed.values.get(column),
+      );
       const fallback = fixed.defaults.get(field) ?? (isMerged ? null : undefined);
       columns.set(field, { index, column, field, convert, fallback });
     }
@@ -306,9 +310,10 @@ export function convertRow(
   let hasId = true;
   if (key !== undefined) {
     const parts = key.columns.map((index) => (cells[index] as string).trim());
-    if (parts.includes('')) {
+    const keyProblem = parts.includes('') ? emptyKey : formulaError(parts.find(formulaError) ?? '');
+    if (keyProblem !== undefined) {
       hasId = false;
-      problems = [{ column: key.name, field: key.field, ...emptyKey }];
+      problems = [{ column: key.name, field: key.field, ...keyProblem }];
       for (const [at, column] of key.names.entries()) record[column] = parts[at] as string;
     } else record[key.field] = deriveId(key.type, parts);
   }

@@ -1,5 +1,12 @@
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, keysOf, type Problem, planColumns } from '../columns/plan-columns.ts';
+import {
+  type ColumnPlan,
+  convertRow,
+  keysOf,
+  type Problem,
+  planColumns,
+  withUnclear,
+} from '../columns/plan-columns.ts';
 import { refuseRecord, SkippedRows } from '../columns/skipped-rows.ts';
 import { FileError } from '../file-error.ts';
 import type { FileFailure, FileOptions, FileRecord, OpenedTable } from '../opened-file.ts';
@@ -125,28 +132,21 @@ function addRow(
   );
   if (unclear.length > 0) {
     const others = (problems ?? []).filter(({ field }) => !unclear.some((one) => one.field === field));
-    const marked = { ...record, ...unclearValues(plan, unclear, record) };
+    const marked = withUnclear({ ...emptyFields(plan, unclear), ...record }, unclear);
     failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record: marked });
   } else if (converted.problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, ...converted });
 }
 
+/** Returns the fields with problems, because the record lacks those whose cells are lost. */
+function emptyFields({ columns }: ColumnPlan, problems: readonly Problem[]) {
+  const lost = columns.filter(({ field }) => problems.some((problem) => problem.field === field));
+  return Object.fromEntries(lost.map(({ field }) => [field, '']));
+}
+
 /** Returns a row's cells as text. No id may be derived from a number that is lost. */
 function cellsOf(header: readonly string[], row: SheetRow): string[] {
   return header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
-}
-
-/**
- * Returns values that the service rejects, so that a failed record cannot be uploaded again before somebody has corrected it.
- */
-function unclearValues({ columns }: ColumnPlan, unclear: readonly Problem[], record: object) {
-  return Object.fromEntries(
-    columns.flatMap(({ column, field, convert }) => {
-      if (!unclear.some((problem) => problem.column === column)) return [];
-      const value = (record as Record<string, unknown>)[field] ?? '';
-      return [[field, convert === undefined ? { unclear: value } : `unclear: ${value}`]];
-    }),
-  );
 }
 
 /**
