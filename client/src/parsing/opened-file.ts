@@ -62,8 +62,11 @@ export interface OpenedRecords {
   readonly separator?: string;
   /** The columns that do not match a field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
-  /** The fields without a column, whose stored values are kept. */
-  readonly absentFields: readonly string[];
+  /**
+   * Returns the fields without a column, whose stored values are kept. In JSON, these are the fields that no record has, so the
+   * list is empty until all records have been read.
+   */
+  absentFields(): readonly string[];
   readonly otherSheets?: readonly string[];
   /** Returns the column that a field is read from, or null if the file has no such column. */
   columnOf(field: string): string | null;

@@ -26,7 +26,7 @@ import { type Problem, type Reason, Tally } from '../uploading/tally.ts';
 interface Checked {
   readonly path: string;
   readonly type: string;
-  readonly keptFields: readonly string[];
+  keptFields: readonly string[];
   skippedRows: readonly SkippedRow[];
   records: number;
   failed: number;
@@ -82,11 +82,10 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
     for (const { path, type } of found.files) {
       const file = path === '-' && standardInput ? standardInput : await openFile(path, optionsOf(type));
       warnUnread(file, 'would not be sent');
-      const keptFields = file.absentFields;
       const checked: Checked = {
         path,
         type,
-        keptFields,
+        keptFields: [],
         skippedRows: [],
         records: 0,
         failed: 0,
@@ -104,6 +103,7 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
         isBroken = true;
         sayError(...error.lines);
       });
+      checked.keptFields = file.absentFields();
       checked.skippedRows = file.skippedRows?.() ?? [];
       for (const { line, text } of values.json ? checked.skippedRows : [])
         await printJsonLine({

@@ -128,24 +128,25 @@ export async function uploadFile(
   }
   failedFile.close();
   const { broken } = reading;
-  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', read: broken && file.hashRead?.() });
-  return {
-    ...resultOf(path, type, state),
-    keptFields: file.absentFields,
-    skippedRows: file.skippedRows?.() ?? [],
-    broken,
-  };
+  const shown = { keptFields: file.absentFields(), skippedRows: file.skippedRows?.() ?? [] };
+  await journal?.write({
+    ...state,
+    ...shown,
+    end: broken ? 'broken' : 'finished',
+    read: broken && file.hashRead?.(),
+  });
+  return { ...resultOf(path, type, { ...state, ...shown }), broken };
 }
 
 export function resultOf(
   path: string,
   type: UploadType,
-  { counts, unsent, failedFiles }: JournalState,
+  { counts, unsent, failedFiles, keptFields = [], skippedRows = [] }: JournalState,
 ): FileResult {
   // An earlier run may have been given another path to the folder.
   const folder = path.slice(0, path.length - basename(path).length);
   const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
-  return { path, type, counts, unsent, failedFiles: names, keptFields: [], skippedRows: [] };
+  return { path, type, counts, unsent, failedFiles: names, keptFields, skippedRows };
 }
 
 interface Reading {

@@ -11,7 +11,12 @@ type Json = Record<string, unknown>;
 /** A converted object, or its problems and the fields that could be converted. */
 type ConvertedObject =
   | { readonly record: Json; readonly problems?: undefined }
-  | { readonly problems: readonly Problem[]; readonly sendable: Json | undefined; readonly converted: Json };
+  | {
+      readonly record?: undefined;
+      readonly problems: readonly Problem[];
+      readonly sendable: Json | undefined;
+      readonly converted: Json;
+    };
 
 export type ObjectConverter = (record: Json) => ConvertedObject;
 
