@@ -46,6 +46,16 @@ const hasConstant: CellProblem = {
   message: 'has another value than "constant" in the mapping file; remove one of them',
 };
 
+const isRepeated: CellProblem = {
+  code: 'invalid_value',
+  message: 'is read from another member too; map one of them to ""',
+};
+
+const notKey: CellProblem = {
+  code: 'wrong_type',
+  message: 'must be a text or a number, because the id is derived from it (--id-from)',
+};
+
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
@@ -88,6 +98,8 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const field = fields.get(column) ?? column;
       if (field === '') continue;
       const value = sent[column];
+      const other = Object.hasOwn(record, field) ? record[field] : undefined;
+      if (other !== undefined && value !== undefined) problems.push({ column, field, ...isRepeated });
       const own = values.get(column);
       if (isScalar(value) && own?.has(String(value).trim())) {
         record[field] = own.get(String(value).trim()) ?? null;
@@ -110,9 +122,10 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const key = idFrom.map((column) => String(sent[column] ?? '').trim());
       const hasKey =
         idFrom.length > 0 && (idFrom.some((column) => column in sent) || record[idField] === undefined);
-      hasId = !(hasKey && key.includes(''));
+      const isGood = idFrom.every((column) => isEmpty(sent[column]) || isScalar(sent[column]));
+      hasId = !hasKey || (isGood && !key.includes(''));
       if (!hasId) {
-        problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
+        problems.push({ column: idFrom.join(','), field: idField, ...(isGood ? emptyKey : notKey) });
         for (const [at, column] of idFrom.entries()) record[column] ??= key[at];
       } else if (hasKey) record[idField] = deriveId(type, key);
     }

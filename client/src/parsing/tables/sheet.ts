@@ -121,7 +121,7 @@ function addRow(
   line: number,
 ): void {
   const cells = cellsOf(header, row);
-  const converted = convertRow(plan, cells);
+  const converted = convertRow(plan, cells, (index) => row[index] instanceof Date);
   const { record, problems } = converted;
   const unclear = [...plan.columns, ...lostKeysOf(plan, row)].flatMap(
     ({ index, column, field }): Problem[] => {

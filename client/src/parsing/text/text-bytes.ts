@@ -22,6 +22,8 @@ export class TextBytes {
 
   /** The encoding of a file that is not UTF-8. */
   readonly #other: string | undefined;
+  /** Whether the specified encoding reads any bytes, so that the letters of a UTF-8 file would be stored as two others. */
+  #mayBeUtf8: boolean;
 
   /** If `prefersUtf8`, the specified encoding is used only if the file is not UTF-8. */
   constructor(encoding?: string, prefersUtf8 = false) {
@@ -29,9 +31,17 @@ export class TextBytes {
     this.#isDecided = encoding !== undefined && !prefersUtf8;
     this.#decoder = this.#isDecided ? specified : new TextDecoder();
     this.#other = encoding;
+    this.#mayBeUtf8 = this.#isDecided && /^(windows-125|iso-8859)/.test(this.#decoder.encoding);
   }
 
   decode(bytes: Uint8Array): string {
+    if (this.#mayBeUtf8 && !isAscii(bytes)) {
+      this.#mayBeUtf8 = false;
+      if (isSurelyUtf8(bytes))
+        throw new FileError(
+          `it is UTF-8, although its encoding is specified as ${this.#other}; leave out --encoding, and "encoding" in the mapping file`,
+        );
+    }
     if (this.#isDecided) return this.#decoder.decode(bytes, { stream: true });
     const isFirst = this.#isFirst;
     this.#isFirst = false;
@@ -94,6 +104,18 @@ function encodingOf(bytes: Uint8Array, isLast: boolean, other: string): string |
   const isUtf8 = beyondAscii.some((character) => character !== '\ufffd');
   const isInvalid = other === fallback && undefinedBytes.test(new TextDecoder(other).decode(bytes));
   return isUtf8 || isInvalid ? 'utf-8' : other;
+}
+
+/**
+ * Returns whether all non-ASCII characters are UTF-8 and there are several of them, or a Western letter. In other encodings, the
+ * bytes of such a letter are a capital letter and a symbol.
+ */
+function isSurelyUtf8(bytes: Uint8Array): boolean {
+  const decoder = new TextDecoder('utf-8');
+  const beyondAscii = decoder.decode(bytes, { stream: true }).match(/[^\0-\x7f]/gu);
+  if (beyondAscii === null) return false;
+  const isValid = beyondAscii.every((character) => character !== '\ufffd');
+  return isValid && (beyondAscii.length >= 3 || beyondAscii.some((letter) => /[À-ÿ]/.test(letter)));
 }
 
 function decoderOf(encoding: string): TextDecoder {

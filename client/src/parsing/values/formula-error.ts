@@ -32,7 +32,10 @@ export function formulaError(cell: string): CellProblem | undefined {
   return cell.charCodeAt(0) === 0x23 /* # */ ? errors.get(cell) : undefined;
 }
 
-/** Adds the errors of formulas to a converter as problems. */
+/** Adds the errors of formulas to a converter as problems, and reads cells of spaces as empty ones. */
 export function withoutErrors(convert: Convert | undefined): Convert {
-  return (cell) => formulaError(cell) ?? (convert === undefined ? cell : convert(cell));
+  if (convert === undefined)
+    return (cell) =>
+      cell.charCodeAt(0) > 0x23 ? cell : (formulaError(cell) ?? (cell.trim() === '' ? undefined : cell));
+  return (cell) => formulaError(cell) ?? convert(cell);
 }
