@@ -68,6 +68,26 @@ it('a file of ids and is_deleted marks records as deleted, and new records witho
   expect(deleted).toMatchObject({ is_deleted: true, user_id: user, birthdate: '2004-02-29' });
 });
 
+it('fields that no record in JSON has are listed, and after --resume those of files that were finished before', async () => {
+  await uploadAll();
+  const record = (id: string, fields: object) => JSON.stringify({ customer_id: id, region: 'GB', ...fields });
+  const kept = ['user_id', 'birthdate', 'institute_id', 'course_id', 'created', 'updated', 'is_deleted'];
+  const keptIn = ({ stdout }: { stdout: string }) =>
+    JSON.parse(stdout).files.map((file: { kept_fields: string[] }) => file.kept_fields);
+  put('customers.ndjson', record(one, {}), record(two, { gender: null }), '{}');
+  expect(keptIn(await runIntake(place, 'upload', 'customers.ndjson', '--json'))).toEqual([kept]);
+  const { stdout } = await runIntake(place, 'check', 'customers.ndjson');
+  expect(stdout).toMatch(/customers\.ndjson +user_id, birthdate, institute_id/);
+
+  put('customers.ndjson', record(one, {}), record(two, { gender: null }));
+  writeFileSync(join(place.cwd, 'shops.json'), '[{"shop_id"');
+  const files = ['upload', 'customers.ndjson', 'shops.json', '--json'];
+  expect(await runIntake(place, ...files)).toMatchObject({ exitCode: 2 });
+  writeFileSync(join(place.cwd, 'shops.json'), '[]');
+  const resumed = await runIntake(place, ...files, '--resume');
+  expect(keptIn(resumed)).toEqual([kept, expect.arrayContaining(['name', 'region'])]);
+});
+
 it('JSON and failed records keep the difference between a field that is left out and null', async () => {
   await uploadAll();
   const records = [

@@ -102,7 +102,7 @@ async function statOf(path: string) {
 
 /** Matches files without data to upload: hidden files, journals, the mapping, and what would have failed in a dry run. */
 const noData = /^\.|\.journal(\.new)?$|^mapping\.json$|\.dry-run\.failed\.(ndjson|csv)$/;
-const failedRecords = /\.failed\.(ndjson|csv)$/;
+export const failedRecords = /\.failed\.(ndjson|csv)(\.(gz|zst))?$/i;
 
 async function filesIn(folder: string, skipped: string[]): Promise<string[]> {
   const names: string[] = [];

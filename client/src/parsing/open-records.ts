@@ -7,7 +7,7 @@ import { FileError } from './file-error.ts';
 import type { FileFormat } from './file-name.ts';
 import type { FileOptions, OpenedRecords } from './opened-file.ts';
 import { openCsv } from './text/read-csv.ts';
-import { readJsonArray, readNdjson } from './text/read-json.ts';
+import { JsonReader, readJsonArray, readNdjson } from './text/read-json.ts';
 import type { TextSource } from './text/text-source.ts';
 
 /** Opens a text file and reads its header. If no format is given, it is detected from the first characters. */
@@ -22,11 +22,13 @@ export async function openRecords(
   const file = { type, format: opened.format, detectedEncoding };
   if (opened.format !== 'csv') {
     const read = opened.format === 'json' ? readJsonArray : readNdjson;
-    const records = read(opened.text, type, options);
-    return { ...file, ignoredColumns: [], absentFields: [], columnOf: () => null, chunks: () => records };
+    const reader = new JsonReader(type, options);
+    const records = read(opened.text, reader);
+    const absentFields = () => reader.absentFields();
+    return { ...file, ignoredColumns: [], absentFields, columnOf: () => null, chunks: () => records };
   }
-  const { header, separator, plan, chunks } = await openCsv(opened.text, type, options);
-  return { ...file, header, separator, ...columnsOf(plan), chunks };
+  const { plan, ...csv } = await openCsv(opened.text, type, options);
+  return { ...file, ...csv, ...columnsOf(plan) };
 }
 
 export function columnsOf({ columns, key, ignored, absent }: ColumnPlan) {
@@ -34,7 +36,7 @@ export function columnsOf({ columns, key, ignored, absent }: ColumnPlan) {
   if (key !== undefined) names.set(key.field, key.name);
   return {
     ignoredColumns: ignored,
-    absentFields: absent,
+    absentFields: () => absent,
     columnOf: (field: string) => names.get(field) ?? null,
   };
 }

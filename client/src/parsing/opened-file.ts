@@ -1,5 +1,6 @@
 import type { UploadType } from '../generated/resources.ts';
 import type { ColumnPlan, PlanOptions, Problem } from './columns/plan-columns.ts';
+import type { SkippedRow } from './columns/skipped-rows.ts';
 import type { FileFormat } from './file-name.ts';
 
 export interface FileRecord {
@@ -27,6 +28,8 @@ export interface FileFailure {
    * rejection. Undefined if the service would accept one of these texts, or if no record can be made.
    */
   readonly sendable?: Record<string, unknown> | undefined;
+  /** What the file of failed records has instead of `record`: the fields with their values as far as they can be converted. */
+  readonly converted?: Record<string, unknown> | undefined;
 }
 
 export interface FileChunk {
@@ -46,6 +49,7 @@ export interface OpenedTable {
   close(): Promise<void>;
   /** The sheets that are not read although they have data and no sheet was specified. */
   readonly otherSheets?: readonly string[];
+  skippedRows?(): readonly SkippedRow[];
 }
 
 /** A file's records. The file's bytes may come from any source. */
@@ -58,8 +62,11 @@ export interface OpenedRecords {
   readonly separator?: string;
   /** The columns that do not match a field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
-  /** The fields without a column, whose stored values are kept. */
-  readonly absentFields: readonly string[];
+  /**
+   * Returns the fields without a column, whose stored values are kept. In JSON, these are the fields that no record has, so the
+   * list is empty until all records have been read.
+   */
+  absentFields(): readonly string[];
   readonly otherSheets?: readonly string[];
   /** Returns the column that a field is read from, or null if the file has no such column. */
   columnOf(field: string): string | null;
@@ -68,6 +75,11 @@ export interface OpenedRecords {
    * been read.
    */
   detectedEncoding(): string | undefined;
+  /**
+   * Returns the rows above the header and below the last record that are not read. Those below are unknown until all records have
+   * been read.
+   */
+  skippedRows?(): readonly SkippedRow[];
   /** Yields the records, a few hundred at a time. Can be called only once. Throws if the rest of the file cannot be read. */
   chunks(): AsyncIterable<FileChunk>;
 }
@@ -100,6 +112,8 @@ export interface FileOptions extends PlanOptions {
   readonly skipBottom?: number | undefined;
   /** The name or the number, from 1, of the sheet to read. Default: the first one. */
   readonly sheet?: string | number | undefined;
+  /** Whether it is a file of failed records, which is always written as UTF-8. */
+  readonly isFailedFile?: boolean | undefined;
   /** Whether `hashRead` will be called. */
   readonly isHashed?: boolean | undefined;
 }

@@ -6,7 +6,12 @@ export interface Cell {
   readonly isDate?: boolean;
 }
 
-type Rows = readonly (readonly (string | boolean | Cell | null)[])[];
+/** A cell as XML, from its opening tag: `t="e"><v>#REF!</v>`. */
+interface RawCell {
+  readonly xml: string;
+}
+
+type Rows = readonly (readonly (string | boolean | Cell | RawCell | null)[])[];
 
 /** Creates a spreadsheet like the ones that Excel writes, with strings in a shared table and dates as styled numbers. */
 export function makeXlsx(
@@ -19,8 +24,9 @@ export function makeXlsx(
   }: { readonly is1904?: boolean; readonly others?: Record<string, Rows>; readonly hasChart?: boolean } = {},
 ): string {
   const texts: string[] = [];
-  const cellOf = (cell: string | boolean | Cell | null, at: string) => {
+  const cellOf = (cell: string | boolean | Cell | RawCell | null, at: string) => {
     if (cell === null) return '';
+    if (typeof cell === 'object' && 'xml' in cell) return `<c r="${at}" ${cell.xml}</c>`;
     if (typeof cell === 'boolean') return `<c r="${at}" t="b"><v>${cell ? 1 : 0}</v></c>`;
     if (typeof cell === 'string') return `<c r="${at}" t="s"><v>${texts.push(cell) - 1}</v></c>`;
     return `<c r="${at}"${cell.isDate ? ' s="1"' : ''}><v>${cell.number}</v></c>`;

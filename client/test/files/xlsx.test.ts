@@ -97,6 +97,39 @@ describe('a spreadsheet', () => {
     ]);
   });
 
+  it('with errors of formulas, or formulas without a result, is refused row by row, with the error', async () => {
+    const error = (text: string) => ({ xml: `s="0" t="e"><f>1/0</f><v>${text}</v>` });
+    const formula = (value: string) => ({ xml: `t="str"><f>A1</f>${value}` });
+    const shop = (...cells: Parameters<typeof makeXlsx>[1][number]) => ['K1', 'Eck', 'DE', ...cells];
+    const path = makeXlsx('shops.xlsx', [
+      ['Nr', 'name', 'region', 'is_public', 'updated'],
+      ['K1', error('#REF!'), 'DE', null],
+      shop(error('#DIV/0!')),
+      [error('#N/A'), 'Eck', 'DE'],
+      ['K2', formula('<v>Am Markt</v>'), formula('<v>DE</v>'), { xml: '><f>1&lt;2</f><v/>' }],
+      ['K3', formula(''), 'DE'],
+      ['K4', 'Eck', 'DE', null, formula('<v></v>')],
+    ]);
+    const options = { idFrom: ['Nr'], isMerged: true };
+    const { sent, failures } = await readAll(path, options);
+    expect(
+      failures.map(({ line, problems: [problem] }) => [line, problem?.column, problem?.message]),
+    ).toEqual([
+      [2, 'name', expect.stringContaining('#REF!')],
+      [3, 'is_public', expect.stringContaining('#DIV/0!')],
+      [4, 'Nr', expect.stringContaining('#N/A')],
+      [5, 'is_public', expect.stringContaining('formula without a result')],
+      [6, 'name', expect.stringContaining('formula without a result')],
+    ]);
+    expect(sent).toMatchObject([{ name: 'Eck', updated: null }]);
+    expect(failures[0]?.sendable).toBeUndefined();
+    expect(failures[0]?.record).toMatchObject({ name: { unclear: '#REF!' } });
+    const csv = makeFile('shops.csv', 'Nr,name,region\nK1,#BEZUG!,DE\n#NV,Eck,DE\nK2,#1 Shop,DE\n');
+    expect((await readAll(csv, options)).failures).toHaveLength(2);
+    const replaced = await readAll(csv, { ...options, values: { name: { '#BEZUG!': null } } });
+    expect(replaced.failures).toHaveLength(1);
+  });
+
   it('never derives an id from a number that is formatted as a date', async () => {
     const path = makeXlsx('shops.xlsx', [
       ['EAN', 'name', 'region'],
@@ -155,9 +188,16 @@ describe('a spreadsheet with several sheets, titles and totals', () => {
 
   it('is read without the rows to skip, with the rows numbered as in the sheet', async () => {
     const options = { sheet: 'Shops', skipTop: 2, skipBottom: 1 };
-    const { records, failures } = await readAll(path(), options);
+    const { file, records, failures } = await readAll(path(), options);
     expect(failures).toEqual([]);
     expect(records.map(({ line, record }) => [line, record.name])).toEqual([[4, 'second']]);
+    expect(file.skippedRows?.()).toEqual([
+      { line: 1, text: 'Shops of 2026' },
+      { line: 6, text: 'Total' },
+    ]);
+    await expect(readAll(path(), { sheet: 'Third', skipBottom: 1 })).rejects.toThrow(
+      'row 2 is a complete record, but "skip_bottom" in the mapping file leaves it out',
+    );
     await expect(readAll(path(), { ...options, skipBottom: 9 })).rejects.toThrow(
       'leave no row for the header',
     );

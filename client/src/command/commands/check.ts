@@ -2,6 +2,7 @@ import { checkHeaders } from '../../files/check-headers.ts';
 import { findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
 import { resources } from '../../generated/resources.ts';
+import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import { FileError } from '../../parsing/file-error.ts';
 import type { OpenedFile } from '../../parsing/opened-file.ts';
 import { checkerOf } from '../../parsing/values/check-record.ts';
@@ -19,13 +20,14 @@ import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import { printJsonLine, printTable, sayError } from '../terminal/terminal.ts';
 import { columnOf } from '../uploading/file-cut.ts';
 import { RepeatedIds } from '../uploading/repeated-ids.ts';
-import { printKept, printReasons } from '../uploading/summary.ts';
+import { printKept, printReasons, printSkipped } from '../uploading/summary.ts';
 import { type Problem, type Reason, Tally } from '../uploading/tally.ts';
 
 interface Checked {
   readonly path: string;
   readonly type: string;
-  readonly keptFields: readonly string[];
+  keptFields: readonly string[];
+  skippedRows: readonly SkippedRow[];
   records: number;
   failed: number;
   /** The number of records with the same id as an earlier record. */
@@ -80,8 +82,15 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
     for (const { path, type } of found.files) {
       const file = path === '-' && standardInput ? standardInput : await openFile(path, optionsOf(type));
       warnUnread(file, 'would not be sent');
-      const keptFields = file.absentFields;
-      const checked: Checked = { path, type, keptFields, records: 0, failed: 0, repeated: 0 };
+      const checked: Checked = {
+        path,
+        type,
+        keptFields: [],
+        skippedRows: [],
+        records: 0,
+        failed: 0,
+        repeated: 0,
+      };
       results.push(checked);
       await checkFile(
         file,
@@ -94,6 +103,16 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
         isBroken = true;
         sayError(...error.lines);
       });
+      checked.keptFields = file.absentFields();
+      checked.skippedRows = file.skippedRows?.() ?? [];
+      for (const { line, text } of values.json ? checked.skippedRows : [])
+        await printJsonLine({
+          path,
+          line,
+          column: null,
+          code: 'skipped_row',
+          message: `is skipped: ${text}`,
+        });
     }
     if (!values.json) {
       const hasRepeated = results.some(({ repeated }) => repeated > 0);
@@ -105,6 +124,7 @@ Exit code: 0 on success, 1 if some records would fail, 2 if the check could not 
       await printReasons('Why records would fail', tallies.failed.reasons(), placesOf);
       await printReasons('Repeated ids', tallies.repeated.reasons(), placesOf);
       await printKept(results);
+      await printSkipped(results);
     }
     return isBroken ? 2 : results.some(({ failed }) => failed > 0) ? 1 : 0;
   },

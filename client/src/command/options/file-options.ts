@@ -83,7 +83,8 @@ export function mappedColumns(values: Values): readonly string[] {
 
 /** Warns about the parts of a file that are not sent, and about fields that new records need. */
 export function warnUnread(file: OpenedFile, verb: string): void {
-  const { path, type, ignoredColumns, absentFields, otherSheets = [] } = file;
+  const { path, type, ignoredColumns, otherSheets = [] } = file;
+  const absentFields = file.absentFields();
   if (ignoredColumns.length > 0)
     warn(`${path}: these columns are not fields of ${type} and ${verb}: ${ignoredColumns.join(', ')}`);
   if (otherSheets.length > 0)

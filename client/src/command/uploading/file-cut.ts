@@ -48,7 +48,8 @@ function unpackRow(row: string): SentRow {
 }
 
 export function packFailure(failure: FileFailure): string {
-  const { sendable, ...others } = failure;
+  const { sendable, converted, ...read } = failure;
+  const others = converted === undefined ? read : { ...read, record: converted };
   if (sendable === undefined) return JSON.stringify(others);
   const { line, cells, problems, record } = others;
   // The record is kept as it is in the file, unless that is what was sent.

@@ -4,6 +4,7 @@ import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import type { Counts } from '../../index.ts';
 import { limits } from '../../limits.ts';
+import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
@@ -24,6 +25,9 @@ export interface JournalState {
   readonly end?: 'finished' | 'broken' | undefined;
   /** What was read of a broken interactions file, used to recognise the complete file later. */
   readonly read?: BytesRead | undefined;
+  /** What the result shows of a file that is read to its end. */
+  readonly keptFields?: readonly string[];
+  readonly skippedRows?: readonly SkippedRow[];
 }
 
 /** Where and how a file is uploaded. A resumed upload must use the same values. */

@@ -1,4 +1,5 @@
 import { unitOf } from '../../files/find-files.ts';
+import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import { grouped, print, printTable, printTitle } from '../terminal/terminal.ts';
 import type { Place, Reason, Repeated, Tally } from './tally.ts';
 import type { FileResult } from './upload-file.ts';
@@ -22,13 +23,14 @@ export function summaryJson({ results, tally, isDryRun }: Summary): object {
   return {
     dry_run: isDryRun,
     failed: failedIn(results),
-    files: results.map(({ path, type, counts, unsent, failedFiles, keptFields, broken }) => ({
+    files: results.map(({ path, type, counts, unsent, failedFiles, keptFields, skippedRows, broken }) => ({
       path,
       type,
       counts,
       unsent,
       failed_files: failedFiles,
       kept_fields: keptFields,
+      ...(skippedRows.length > 0 && { skipped_rows: skippedRows }),
       ...(broken && { error: broken.message }),
     })),
     reasons: tally
@@ -58,6 +60,7 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
     ...(hasKeys ? [one.key ?? ''] : []),
   ]);
   await printCleared(tally);
+  await printSkipped(results);
   await printKept(results.filter(({ counts }) => counts.received > counts.created + counts.failed));
   const warnings = tally.warnings();
   await printList('Warnings', warnings, ['Count', 'Field', 'Warning'], (one) => [
@@ -106,6 +109,25 @@ export async function printKept(
     ['File', 'Fields'],
     kept.map(({ path, keptFields }) => [path, keptFields.join(', ')]),
   );
+}
+
+/** Prints the rows that the mapping file leaves out, because a file may have a record where it usually has its totals. */
+export async function printSkipped(
+  files: readonly { readonly path: string; readonly skippedRows: readonly SkippedRow[] }[],
+): Promise<void> {
+  const skipped = files.filter(({ skippedRows }) => skippedRows.length > 0);
+  if (skipped.length === 0) return;
+  await printTitle('Rows that were not read, because of "skip_top" and "skip_bottom"');
+  await printTable(
+    ['File', 'Rows', 'Beginning with'],
+    skipped.map(({ path, skippedRows }) => [path, skippedRows.length, textsOf(skippedRows)]),
+  );
+}
+
+/** Returns the texts of the first row and of the last ones, which are more likely to be records. */
+function textsOf(rows: readonly SkippedRow[]): string {
+  const shown = rows.length > 3 ? [...rows.slice(0, 1), ...rows.slice(-2)] : rows;
+  return shown.map(({ line, text }) => `${line}: ${text}`).join('; ');
 }
 
 export function printReasons(

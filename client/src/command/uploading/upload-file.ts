@@ -4,6 +4,7 @@ import { FailedFile } from '../../files/failed-file.ts';
 import { unitOf } from '../../files/find-files.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
+import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import { FileError } from '../../parsing/file-error.ts';
 import type { FileFailure, OpenedFile } from '../../parsing/opened-file.ts';
 import { reasonOf } from '../../parsing/text/failed-csv.ts';
@@ -42,6 +43,8 @@ export interface FileResult {
   readonly failedFiles: readonly string[];
   /** The fields without a column, whose stored values were kept. */
   readonly keptFields: readonly string[];
+  /** The rows above the header and below the last record that were not read. */
+  readonly skippedRows: readonly SkippedRow[];
   /** The reason why the file could not be read to its end. Everything before that point is uploaded. */
   readonly broken?: FileError | undefined;
 }
@@ -125,19 +128,25 @@ export async function uploadFile(
   }
   failedFile.close();
   const { broken } = reading;
-  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', read: broken && file.hashRead?.() });
-  return { ...resultOf(path, type, state), keptFields: file.absentFields, broken };
+  const shown = { keptFields: file.absentFields(), skippedRows: file.skippedRows?.() ?? [] };
+  await journal?.write({
+    ...state,
+    ...shown,
+    end: broken ? 'broken' : 'finished',
+    read: broken && file.hashRead?.(),
+  });
+  return { ...resultOf(path, type, { ...state, ...shown }), broken };
 }
 
 export function resultOf(
   path: string,
   type: UploadType,
-  { counts, unsent, failedFiles }: JournalState,
+  { counts, unsent, failedFiles, keptFields = [], skippedRows = [] }: JournalState,
 ): FileResult {
   // An earlier run may have been given another path to the folder.
   const folder = path.slice(0, path.length - basename(path).length);
   const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
-  return { path, type, counts, unsent, failedFiles: names, keptFields: [] };
+  return { path, type, counts, unsent, failedFiles: names, keptFields, skippedRows };
 }
 
 interface Reading {

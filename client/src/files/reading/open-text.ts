@@ -28,9 +28,10 @@ export interface OpenedText extends TextSource {
 /** Opens a file, or standard input if the path is `-`. Detects the compression from the first bytes. */
 export async function openText(
   path: string,
-  { encoding, isHashed = false }: FileOptions = {},
+  { encoding, isFailedFile, isHashed = false }: FileOptions = {},
 ): Promise<OpenedText> {
-  const text = new TextBytes(encoding);
+  // A program that corrects the failed records may save them in the encoding of the original file.
+  const text = new TextBytes(encoding, isFailedFile);
   const unchanged = path === '-' ? undefined : await watchFile(path);
   const bytes = unchanged?.bytes;
   // What is added to the file while it is read is not read.

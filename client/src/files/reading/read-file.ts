@@ -4,7 +4,7 @@ import type { FileFormat } from '../../parsing/file-name.ts';
 import { columnsOf, openRecords } from '../../parsing/open-records.ts';
 import type { FileChunk, FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
 import { cutOff, lastLineCutOff } from '../../parsing/text/csv-parser.ts';
-import { formatOf, typeOf } from '../find-files.ts';
+import { failedRecords, formatOf, typeOf } from '../find-files.ts';
 import { openText } from './open-text.ts';
 
 /**
@@ -23,9 +23,10 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   const type = options.type ?? typeOf(path);
   const format = path === '-' ? undefined : formatOf(path);
   if (format === 'parquet' || format === 'xlsx') return openedTable(path, type, format, options);
-  const text = await openText(path, options);
+  const isFailedFile = failedRecords.test(path);
+  const text = await openText(path, { ...options, isFailedFile });
   const { bytes, bytesRead, hashRead, close } = text;
-  const records = await openRecords(text, format, type, options).catch(async (error) => {
+  const records = await openRecords(text, format, type, { ...options, isFailedFile }).catch(async (error) => {
     await close();
     throw error;
   });

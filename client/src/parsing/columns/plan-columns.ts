@@ -3,6 +3,7 @@ import { schemas } from '../../generated/schemas.ts';
 import { FileError } from '../file-error.ts';
 import { type CellProblem, type Convert, converterOf, type Scalar } from '../values/convert-cell.ts';
 import { deriveId, deriveItem, referenceFieldsOf } from '../values/derived-id.ts';
+import { formulaError, withoutErrors } from '../values/formula-error.ts';
 import { otherProblemsOf } from '../values/other-problems.ts';
 import { type FixedValues, fixedValuesOf, type ValueOptions, withValues } from './fixed-values.ts';
 import { suggestField } from './suggest-field.ts';
@@ -33,6 +34,8 @@ export interface Column {
   readonly column: string;
   readonly field: string;
   readonly convert: Convert | undefined;
+  /** Converts dates that have a type in the file and are therefore ISO 8601, whatever the date format is. */
+  readonly convertIso?: Convert | undefined;
   /** The value of empty cells. */
   readonly fallback?: Scalar | null | undefined;
 }
@@ -108,9 +111,12 @@ export function planColumns(type: UploadType, header: readonly string[], options
     if (schema === undefined) unknown.push(column);
     else if (columns.has(field)) complaints.push(complainAboutTwo(field, columns.get(field)?.column, column));
     else {
-      const convert = withValues(converterOf(field, schema, options), fixed.values.get(column));
+      const convertBy = (how: PlanOptions) =>
+        withValues(withoutErrors(converterOf(field, schema, how)), fixed.values.get(column));
+      const convert = convertBy(options);
+      const convertIso = convertBy({ ...options, dateFormat: undefined });
       const fallback = fixed.defaults.get(field) ?? (isMerged ? null : undefined);
-      columns.set(field, { index, column, field, convert, fallback });
+      columns.set(field, { index, column, field, convert, convertIso, fallback });
     }
   }
   complaints.push(...complainAboutMapping(columns, fixed, options, header));
@@ -189,9 +195,13 @@ function keyColumns(
   const { idField } = resources[type];
   if (idFrom === undefined || !Object.hasOwn(schemas[type].properties, idField)) return undefined;
   const missing = idFrom.filter((column) => !header.includes(column));
-  if (missing.length === 0 && idFrom.length > 0) return idFrom;
-  const idColumn = header.find((column) => fieldOf(column) === idField);
-  if (missing.length === idFrom.length && idColumn !== undefined) return [idColumn];
+  const idColumns = header.filter((column) => fieldOf(column) === idField);
+  const isInHeader = missing.length === 0 && idFrom.length > 0;
+  const found = isInHeader ? idFrom : missing.length === idFrom.length ? idColumns.slice(0, 1) : [];
+  const [second] = found.filter((column) => header.indexOf(column) !== header.lastIndexOf(column));
+  if (second !== undefined || (!isInHeader && found.length > 0 && idColumns.length > 1))
+    complaints.push(complainAboutTwo(idField, found[0], second ?? idColumns[1] ?? ''));
+  if (found.length > 0) return found;
   const names = (columns: readonly string[]) => columns.map((name) => `"${name}"`).join(', ');
   complaints.push(
     `--id-from refers to ${names(missing)}, but the header only has ${names(header)}; use other columns`,
@@ -272,6 +282,19 @@ export const emptyKey: CellProblem = {
 
 type Converted = Record<string, Scalar | null>;
 
+/**
+ * Marks the fields with problems, because the service would accept some of their values. A failed record must not be stored
+ * before somebody has corrected it.
+ */
+export function withUnclear<T extends object>(
+  record: T,
+  problems: readonly { readonly field: string | null }[],
+): T {
+  const values = record as Readonly<Record<string, unknown>>;
+  const fields = problems.flatMap(({ field }) => (field !== null && field in record ? [field] : []));
+  return { ...record, ...Object.fromEntries(fields.map((field) => [field, { unclear: values[field] }])) };
+}
+
 /** A row that could not be converted to a record. */
 export interface Unconverted {
   readonly problems: readonly Problem[];
@@ -282,25 +305,28 @@ export interface Unconverted {
 
 /**
  * Converts a row to a record, or reports its problems. Empty cells are omitted unless the record is merged, because the service
- * stores missing fields as null.
+ * stores missing fields as null. `hasIsoDate` says which cells are dates with a type.
  */
 export function convertRow(
   { columns, constants, key, derivesItem, otherProblems }: ColumnPlan,
   cells: readonly string[],
+  hasIsoDate?: (index: number) => boolean,
 ): { readonly problems: undefined; readonly record: Converted } | Unconverted {
   const record: Converted = {};
   let problems: Problem[] | undefined;
   let hasId = true;
   if (key !== undefined) {
     const parts = key.columns.map((index) => (cells[index] as string).trim());
-    if (parts.includes('')) {
+    const keyProblem = parts.includes('') ? emptyKey : formulaError(parts.find(formulaError) ?? '');
+    if (keyProblem !== undefined) {
       hasId = false;
-      problems = [{ column: key.name, field: key.field, ...emptyKey }];
+      problems = [{ column: key.name, field: key.field, ...keyProblem }];
       for (const [at, column] of key.names.entries()) record[column] = parts[at] as string;
     } else record[key.field] = deriveId(key.type, parts);
   }
   for (let at = 0; at < columns.length; at++) {
-    const { index, field, convert, column, fallback } = columns[at] as Column;
+    const { index, field, convert: convertText, convertIso, column, fallback } = columns[at] as Column;
+    const convert = hasIsoDate?.(index) ? convertIso : convertText;
     const cell = cells[index] as string;
     const value = cell === '' ? fallback : convert === undefined ? cell : (convert(cell) ?? fallback);
     if (typeof value === 'object' && value !== null) {
@@ -315,7 +341,7 @@ export function convertRow(
   const { others, isEachRejected } = otherProblems(record, problems);
   return {
     problems: [...problems, ...others],
-    record,
+    record: isEachRejected ? record : withUnclear(record, problems),
     sendable: hasId && isEachRejected ? record : undefined,
   };
 }

@@ -4,16 +4,30 @@ import { type CellProblem, type Convert, jsonConverterOf } from '../values/conve
 import { deriveId, deriveItem, referenceFieldsOf, userField } from '../values/derived-id.ts';
 import { otherProblemsOf } from '../values/other-problems.ts';
 import { fixedValuesOf } from './fixed-values.ts';
-import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
+import { emptyKey, type PlanOptions, type Problem, reasonColumn, withUnclear } from './plan-columns.ts';
 
 type Json = Record<string, unknown>;
 
-/** A converted object, or its problems. */
+/** A converted object, or its problems and the fields that could be converted. */
 type ConvertedObject =
   | { readonly record: Json; readonly problems?: undefined }
-  | { readonly problems: readonly Problem[]; readonly sendable: Json | undefined };
+  | {
+      readonly record?: undefined;
+      readonly problems: readonly Problem[];
+      readonly sendable: Json | undefined;
+      readonly converted: Json;
+    };
 
 export type ObjectConverter = (record: Json) => ConvertedObject;
+
+/**
+ * Returns the options for records in a file of failed records, which have the service's fields and formats already. Converting
+ * them again could swap a day and a month, or drop a field whose name is also a column. Only keys that replace wrong references
+ * are converted: ids stay as they are.
+ */
+export function failedOptions({ idFrom, keepsUserIds, isMerged }: PlanOptions): PlanOptions {
+  return { idFrom: idFrom && [], keepsUserIds, isMerged };
+}
 
 /**
  * Returns a function that finds the keys from which an object's references are derived. Returns undefined if references are
@@ -30,6 +44,16 @@ export function objectKeysOf(type: UploadType, { map = {}, idFrom }: PlanOptions
 const hasConstant: CellProblem = {
   code: 'invalid_value',
   message: 'has another value than "constant" in the mapping file; remove one of them',
+};
+
+const isRepeated: CellProblem = {
+  code: 'invalid_value',
+  message: 'is read from another member too; map one of them to ""',
+};
+
+const notKey: CellProblem = {
+  code: 'wrong_type',
+  message: 'must be a text or a number, because the id is derived from it (--id-from)',
 };
 
 function isEmpty(value: unknown): boolean {
@@ -74,6 +98,8 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const field = fields.get(column) ?? column;
       if (field === '') continue;
       const value = sent[column];
+      const other = Object.hasOwn(record, field) ? record[field] : undefined;
+      if (other !== undefined && value !== undefined) problems.push({ column, field, ...isRepeated });
       const own = values.get(column);
       if (isScalar(value) && own?.has(String(value).trim())) {
         record[field] = own.get(String(value).trim()) ?? null;
@@ -96,14 +122,18 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const key = idFrom.map((column) => String(sent[column] ?? '').trim());
       const hasKey =
         idFrom.length > 0 && (idFrom.some((column) => column in sent) || record[idField] === undefined);
-      hasId = !(hasKey && key.includes(''));
-      if (!hasId) problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
-      else if (hasKey) record[idField] = deriveId(type, key);
+      const isGood = idFrom.every((column) => isEmpty(sent[column]) || isScalar(sent[column]));
+      hasId = !hasKey || (isGood && !key.includes(''));
+      if (!hasId) {
+        problems.push({ column: idFrom.join(','), field: idField, ...(isGood ? emptyKey : notKey) });
+        for (const [at, column] of idFrom.entries()) record[column] ??= key[at];
+      } else if (hasKey) record[idField] = deriveId(type, key);
     }
     if (problems.length === 0) return { record };
     const found = others(record, problems);
     const named = found.others.map((one) => ({ ...one, column: columnOf(one.field) }));
     const sendable = hasId && found.isEachRejected ? record : undefined;
-    return { problems: [...problems, ...named], sendable };
+    const converted = found.isEachRejected ? record : withUnclear(record, problems);
+    return { problems: [...problems, ...named], sendable, converted };
   };
 }

@@ -80,6 +80,11 @@ export function suggestFormats(
       : 'neither decimal_comma nor thousands reads all of them';
     reasons.push(reasonFor(name, isComma === isThousands ? undefined : true, unreadNumber, why));
   }
+  const unclear = unreadNumber === undefined ? numbers.find(hasOnlyThousandths) : undefined;
+  if (unclear !== undefined)
+    reasons.push(
+      `column "${unclear.column}" has ${JSON.stringify(unclear.cells.find((cell) => cell.includes('.')))}, in which the point is read as a decimal point; set "decimal_comma" if it separates thousands`,
+    );
   for (const sample of samples) {
     const values = valuesOf(sample);
     if (values === undefined) continue;
@@ -87,6 +92,12 @@ export function suggestFormats(
     reasons.push(reasonFor('values', values, { ...sample, cell: Object.keys(values)[0] as string }, ''));
   }
   return { formats, reasons };
+}
+
+/** Returns whether all points are before three last digits, as between thousands. */
+function hasOnlyThousandths({ cells }: Sample): boolean {
+  const points = cells.filter((cell) => cell.includes('.'));
+  return points.length > 0 && points.every((cell) => /^[+-]?[1-9]\d{0,2}\.\d{3}$/.test(cell.trim()));
 }
 
 /** Returns the first cell that cannot be converted with these options. */

@@ -60,6 +60,8 @@ function planParquet(
         `column "${column.column}" is a list or a struct, but ${column.field} is a single value; write it as a plain column`,
       );
     const isText = child.element.type === 'BYTE_ARRAY' && scaleOf(child.element) === undefined;
+    const type = child.element.logical_type?.type ?? child.element.converted_type ?? child.element.type;
+    if (/^(DATE|TIMESTAMP|INT96)/.test(type ?? '')) return { ...column, convert: column.convertIso };
     return isText ? column : (ofNumbers.columns[at] ?? column);
   });
   return { ...plan, columns };

@@ -1,5 +1,13 @@
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, keysOf, type Problem, planColumns } from '../columns/plan-columns.ts';
+import {
+  type ColumnPlan,
+  convertRow,
+  keysOf,
+  type Problem,
+  planColumns,
+  withUnclear,
+} from '../columns/plan-columns.ts';
+import { refuseRecord, SkippedRows } from '../columns/skipped-rows.ts';
 import { FileError } from '../file-error.ts';
 import type { FileFailure, FileOptions, FileRecord, OpenedTable } from '../opened-file.ts';
 
@@ -67,6 +75,12 @@ export function openSheet(
     throw new FileError('"skip_top" and "skip_bottom" leave no row for the header; check them');
   const header = (rows[headerAt] as SheetRow).map((cell) => textOf(cell).trim());
   const plan = planColumns(type, header, options);
+  const skipped = new SkippedRows();
+  for (const at of filled.filter((at) => at < headerAt || at >= rows.length)) {
+    const cells = cellsOf(header, all[at] as SheetRow);
+    if (at > headerAt) refuseRecord(plan, cells, `row ${at + 1}`);
+    skipped.add(at + 1, cells);
+  }
   const fine = new Set(plan.columns.map(({ index }) => index).filter((index) => hasFractions(rows, index)));
   let rowsRead = 0;
   return {
@@ -75,6 +89,7 @@ export function openSheet(
     header,
     plan,
     otherSheets,
+    skippedRows: () => skipped.list(),
     close: async () => {},
     async *chunks() {
       let toSkip = options.skipRecords ?? 0;
@@ -105,9 +120,8 @@ function addRow(
   row: SheetRow,
   line: number,
 ): void {
-  // No id may be derived from a number that is lost.
-  const cells = header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
-  const converted = convertRow(plan, cells);
+  const cells = cellsOf(header, row);
+  const converted = convertRow(plan, cells, (index) => row[index] instanceof Date);
   const { record, problems } = converted;
   const unclear = [...plan.columns, ...lostKeysOf(plan, row)].flatMap(
     ({ index, column, field }): Problem[] => {
@@ -118,23 +132,21 @@ function addRow(
   );
   if (unclear.length > 0) {
     const others = (problems ?? []).filter(({ field }) => !unclear.some((one) => one.field === field));
-    const marked = { ...record, ...unclearValues(plan, unclear, record) };
+    const marked = withUnclear({ ...emptyFields(plan, unclear), ...record }, unclear);
     failures.push({ line, problems: [...others, ...unclear].slice(0, 5), record: marked });
   } else if (converted.problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, ...converted });
 }
 
-/**
- * Returns values that the service rejects, so that a failed record cannot be uploaded again before somebody has corrected it.
- */
-function unclearValues({ columns }: ColumnPlan, unclear: readonly Problem[], record: object) {
-  return Object.fromEntries(
-    columns.flatMap(({ column, field, convert }) => {
-      if (!unclear.some((problem) => problem.column === column)) return [];
-      const value = (record as Record<string, unknown>)[field] ?? '';
-      return [[field, convert === undefined ? { unclear: value } : `unclear: ${value}`]];
-    }),
-  );
+/** Returns the fields with problems, because the record lacks those whose cells are lost. */
+function emptyFields({ columns }: ColumnPlan, problems: readonly Problem[]) {
+  const lost = columns.filter(({ field }) => problems.some((problem) => problem.field === field));
+  return Object.fromEntries(lost.map(({ field }) => [field, '']));
+}
+
+/** Returns a row's cells as text. No id may be derived from a number that is lost. */
+function cellsOf(header: readonly string[], row: SheetRow): string[] {
+  return header.map((_, index) => (isLost(row[index]) ? '' : textOf(row[index])));
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   planColumns,
   reasonColumn,
 } from '../columns/plan-columns.ts';
+import { refuseRecord, type SkippedRow, SkippedRows } from '../columns/skipped-rows.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import {
@@ -26,6 +27,7 @@ interface CsvForm {
 }
 
 export interface OpenedCsv extends CsvForm {
+  skippedRows(): readonly SkippedRow[];
   chunks(): AsyncGenerator<FileChunk>;
 }
 
@@ -35,7 +37,8 @@ const headerCharactersMax = 65_536;
 export async function openCsv(text: TextSource, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
   let start = '';
   let piece: string | undefined = '';
-  const top = await skipTop(text, options);
+  const skipped = new SkippedRows();
+  const top = await skipTop(text, options, skipped);
   start = top.rest;
   while (piece !== undefined && !start.trimStart().includes('\n') && start.length <= headerCharactersMax) {
     piece = await text.next();
@@ -58,9 +61,10 @@ export async function openCsv(text: TextSource, type: UploadType, options: FileO
     header,
     separator,
     plan,
+    skippedRows: () => skipped.list(),
     chunks: () => {
       const skipBottom = top.isFailedFile ? 0 : options.skipBottom;
-      return readRows(text, parser, rows, { header, separator, plan }, { ...options, skipBottom });
+      return readRows(text, parser, rows, { header, separator, plan }, { ...options, skipBottom }, skipped);
     },
   };
 }
@@ -69,7 +73,11 @@ export async function openCsv(text: TextSource, type: UploadType, options: FileO
  * Reads the lines above the header, and returns the text after them. A file of failed records has no such lines, even if it is
  * uploaded with the same mapping file.
  */
-async function skipTop(text: TextSource, { skipTop: lines = 0, skipBottom = 0 }: FileOptions) {
+async function skipTop(
+  text: TextSource,
+  { skipTop: lines = 0, skipBottom = 0 }: FileOptions,
+  skippedRows: SkippedRows,
+) {
   if (lines + skipBottom === 0) return { lines, rest: '', isFailedFile: false };
   let rest = '';
   let piece: string | undefined = '';
@@ -83,6 +91,7 @@ async function skipTop(text: TextSource, { skipTop: lines = 0, skipBottom = 0 }:
   for (let skipped = 0; skipped < lines; skipped++) {
     while (piece !== undefined && !rest.includes('\n')) await read();
     const end = rest.indexOf('\n');
+    skippedRows.add(skipped + 1, [end < 0 ? rest : rest.slice(0, end)]);
     rest = end < 0 ? '' : rest.slice(end + 1);
   }
   return { lines, rest, isFailedFile };
@@ -94,6 +103,7 @@ async function* readRows(
   firstRows: readonly CsvRow[],
   form: CsvForm,
   { skipRecords = 0, skipBottom = 0 }: FileOptions,
+  skippedRows: SkippedRows,
 ): AsyncGenerator<FileChunk> {
   let toSkip = skipRecords;
   let rows = firstRows;
@@ -114,6 +124,10 @@ async function* readRows(
       // If the file is cut off, the rows to leave out are others.
       if (last?.isOpen || last?.malformed === lastLineCutOff)
         yield { records: [], failures: [], openLine: last.line };
+      for (const { line, cells, malformed } of held) {
+        if (malformed === undefined) refuseRecord(form.plan, cells, `line ${line}`);
+        skippedRows.add(line, cells);
+      }
       return;
     }
     piece = await text.next();

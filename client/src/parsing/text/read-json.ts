@@ -1,5 +1,7 @@
 import type { UploadType } from '../../generated/resources.ts';
-import { type ObjectConverter, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
+import { schemas } from '../../generated/schemas.ts';
+import { reasonColumn } from '../columns/plan-columns.ts';
+import { failedOptions, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
 import { FileError } from '../file-error.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import { inexact, isExact } from '../values/exact-number.ts';
@@ -8,12 +10,7 @@ import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
 import type { TextSource } from './text-source.ts';
 
 /** Reads one record per line. */
-export async function* readNdjson(
-  text: TextSource,
-  type: UploadType,
-  options: FileOptions,
-): AsyncGenerator<FileChunk> {
-  const reader = new JsonReader(type, options);
+export async function* readNdjson(text: TextSource, reader: JsonReader): AsyncGenerator<FileChunk> {
   let rest = '';
   let line = 0;
   let isInLongLine = false;
@@ -37,6 +34,7 @@ export async function* readNdjson(
       isInLongLine = true;
       rest = '';
     }
+    if (piece === undefined) reader.end();
     yield reader.takeChunk();
     if (piece === undefined) return;
   }
@@ -54,12 +52,7 @@ function isCutOff(line: string): boolean {
 const tooLarge = `is longer than ${recordCharactersMax} characters; check that each record is on its own line`;
 
 /** Reads an array of records, or an object with a `records` array. */
-export async function* readJsonArray(
-  text: TextSource,
-  type: UploadType,
-  options: FileOptions,
-): AsyncGenerator<FileChunk> {
-  const reader = new JsonReader(type, options);
+export async function* readJsonArray(text: TextSource, reader: JsonReader): AsyncGenerator<FileChunk> {
   const scanner = new JsonScanner();
   let number = 0;
   for (;;) {
@@ -74,6 +67,7 @@ export async function* readJsonArray(
       broken = error;
     }
     for (const each of found) reader.read(each, ++number);
+    if (piece === undefined) reader.end();
     yield reader.takeChunk();
     if (broken !== undefined) throw broken;
     if (piece === undefined) return;
@@ -95,24 +89,47 @@ function parsed(text: string): unknown {
   });
 }
 
-class JsonReader {
-  readonly #convert: ObjectConverter;
-  readonly #keysOf: ReturnType<typeof objectKeysOf>;
+/** How the objects of a file are converted. */
+function formOf(type: UploadType, options: FileOptions) {
+  return { convert: objectConverter(type, options), keysOf: objectKeysOf(type, options) };
+}
+
+/** Reads the texts of records, and collects the results. */
+export class JsonReader {
+  readonly #form: ReturnType<typeof formOf>;
+  readonly #failedForm: ReturnType<typeof formOf>;
+  /** The fields that no record has had yet, if their stored values are kept. */
+  readonly #unseen: Set<string>;
+  #isEnded = false;
   #toSkip: number;
   #records: FileRecord[] = [];
   #failures: FileFailure[] = [];
 
   constructor(type: UploadType, options: FileOptions) {
-    this.#convert = objectConverter(type, options);
-    this.#keysOf = objectKeysOf(type, options);
+    this.#failedForm = formOf(type, failedOptions(options));
+    this.#form = options.isFailedFile ? this.#failedForm : formOf(type, options);
+    this.#unseen = new Set(options.isMerged ? Object.keys(schemas[type].properties) : []);
     this.#toSkip = options.skipRecords ?? 0;
   }
 
+  absentFields(): readonly string[] {
+    return this.#isEnded ? [...this.#unseen] : [];
+  }
+
+  /** Must be called after the last record. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
   read(text: string, line: number): void {
-    if (this.#toSkip > 0) {
-      this.#toSkip--;
-      return;
-    }
+    this.#readOne(text, line);
+    if (this.#toSkip === 0) return;
+    // Records that an earlier run has sent are read only to know which fields they have.
+    this.#toSkip--;
+    this.takeChunk();
+  }
+
+  #readOne(text: string, line: number): void {
     if (text.includes(replacement)) {
       this.#add(line, 'invalid_characters', notUtf8, text);
       return;
@@ -129,14 +146,13 @@ class JsonReader {
       this.#add(line, 'not_an_object', 'must be a JSON object with the fields of its type', text);
       return;
     }
-    const converted = this.#convert(value as Record<string, unknown>);
+    const object = value as Record<string, unknown>;
+    const { convert, keysOf } = reasonColumn in object ? this.#failedForm : this.#form;
+    const converted = convert(object);
+    const found = converted.record ?? converted.converted;
+    for (const field of this.#unseen) if (found[field] !== undefined) this.#unseen.delete(field);
     if (converted.problems !== undefined) this.#failures.push({ line, record: value, ...converted });
-    else
-      this.#records.push({
-        line,
-        record: converted.record,
-        keys: this.#keysOf(value as Record<string, unknown>),
-      });
+    else this.#records.push({ line, record: converted.record, keys: keysOf(object) });
   }
 
   /** Reports a failed record, with its text if that is kept. */

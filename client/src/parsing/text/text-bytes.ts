@@ -20,12 +20,28 @@ export class TextBytes {
   /** The bytes of an incomplete character, which may or may not be UTF-8. */
   #held: Uint8Array = new Uint8Array(0);
 
-  constructor(encoding?: string) {
-    this.#decoder = decoderOf(encoding ?? 'utf-8');
-    this.#isDecided = encoding !== undefined;
+  /** The encoding of a file that is not UTF-8. */
+  readonly #other: string | undefined;
+  /** Whether the specified encoding reads any bytes, so that the letters of a UTF-8 file would be stored as two others. */
+  #mayBeUtf8: boolean;
+
+  /** If `prefersUtf8`, the specified encoding is used only if the file is not UTF-8. */
+  constructor(encoding?: string, prefersUtf8 = false) {
+    const specified = decoderOf(encoding ?? 'utf-8');
+    this.#isDecided = encoding !== undefined && !prefersUtf8;
+    this.#decoder = this.#isDecided ? specified : new TextDecoder();
+    this.#other = encoding;
+    this.#mayBeUtf8 = this.#isDecided && /^(windows-125|iso-8859)/.test(this.#decoder.encoding);
   }
 
   decode(bytes: Uint8Array): string {
+    if (this.#mayBeUtf8 && !isAscii(bytes)) {
+      this.#mayBeUtf8 = false;
+      if (isSurelyUtf8(bytes))
+        throw new FileError(
+          `it is UTF-8, although its encoding is specified as ${this.#other}; leave out --encoding, and "encoding" in the mapping file`,
+        );
+    }
     if (this.#isDecided) return this.#decoder.decode(bytes, { stream: true });
     const isFirst = this.#isFirst;
     this.#isFirst = false;
@@ -44,7 +60,7 @@ export class TextBytes {
    * the middle of a character.
    */
   #decide(bytes: Uint8Array, isLast = false): string {
-    const found = encodingOf(bytes, isLast);
+    const found = encodingOf(bytes, isLast, this.#other ?? fallback);
     // The only non-ASCII character may be cut off at the end of the bytes.
     const end = found === undefined ? bytes.findIndex((byte) => byte > 0x7f) : bytes.length;
     this.#held = bytes.subarray(end);
@@ -54,7 +70,7 @@ export class TextBytes {
 
   #use(encoding: string): void {
     this.#isDecided = true;
-    if (encoding === fallback) this.detected = fallback;
+    if (encoding === fallback && this.#other === undefined) this.detected = fallback;
     if (encoding !== 'utf-8') this.#decoder = new TextDecoder(encoding);
   }
 }
@@ -78,15 +94,28 @@ function concat(one: Uint8Array, other: Uint8Array): Uint8Array {
 }
 
 /**
- * Returns windows-1252 if no non-ASCII character is valid UTF-8 and all of them are valid windows-1252, and UTF-8 otherwise.
- * Returns undefined if there is no non-ASCII character yet.
+ * Returns the other encoding if no non-ASCII character is valid UTF-8 and, in windows-1252, all of them are valid, and UTF-8
+ * otherwise. Returns undefined if there is no non-ASCII character yet.
  */
-function encodingOf(bytes: Uint8Array, isLast: boolean): string | undefined {
+function encodingOf(bytes: Uint8Array, isLast: boolean, other: string): string | undefined {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const beyondAscii = decoder.decode(bytes, { stream: !isLast }).match(/[^\0-\x7f]/g);
   if (beyondAscii === null) return undefined;
   const isUtf8 = beyondAscii.some((character) => character !== '\ufffd');
-  return isUtf8 || undefinedBytes.test(new TextDecoder(fallback).decode(bytes)) ? 'utf-8' : fallback;
+  const isInvalid = other === fallback && undefinedBytes.test(new TextDecoder(other).decode(bytes));
+  return isUtf8 || isInvalid ? 'utf-8' : other;
+}
+
+/**
+ * Returns whether all non-ASCII characters are UTF-8 and there are several of them, or a Western letter. In other encodings, the
+ * bytes of such a letter are a capital letter and a symbol.
+ */
+function isSurelyUtf8(bytes: Uint8Array): boolean {
+  const decoder = new TextDecoder('utf-8');
+  const beyondAscii = decoder.decode(bytes, { stream: true }).match(/[^\0-\x7f]/gu);
+  if (beyondAscii === null) return false;
+  const isValid = beyondAscii.every((character) => character !== '\ufffd');
+  return isValid && (beyondAscii.length >= 3 || beyondAscii.some((letter) => /[À-ÿ]/.test(letter)));
 }
 
 function decoderOf(encoding: string): TextDecoder {

@@ -179,6 +179,15 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
 }
 
 const epoch = /^\d{1,15}$/;
+/** Matches days and times such as 20260314 and 20260314092653, and the days since 1900 of a spreadsheet. */
+const otherDigits =
+  /^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?$|^[2-7]\d{4}$/;
+
+const unclearDigits: CellProblem = {
+  code: 'invalid_format',
+  message:
+    'would be in another century if it were epoch seconds or milliseconds; add --date-format yyyyMMdd or yyyyMMddHHmmss if it is a date, or write it as ISO 8601',
+};
 
 /**
  * Returns a converter for event times. It tries the date format first, because 20260314 may be a date rather than an epoch
@@ -189,6 +198,7 @@ function eventTimeConverter(convert: Convert, format: string | undefined): Conve
   return trimmed((cell) => {
     const date = convert(cell);
     if (typeof date !== 'object' || !readsEpoch) return date;
+    if (otherDigits.test(cell)) return unclearDigits;
     if (epoch.test(cell)) return Number(cell);
     return { ...date, message: `${date.message}; whole epoch seconds and milliseconds are accepted too` };
   });

@@ -49,7 +49,9 @@ export function dateReader(format: string): DateReader {
       if (at < 0) return undefined;
     }
     if (at < cell.length && (hasTime || !found.readIsoTime(cell.slice(at)))) return undefined;
-    return found.isReal() ? found.text(wants) : null;
+    if (!found.isReal()) return null;
+    // Midnight of a day in a time zone is a time of the day before or after it.
+    return wants === 'date' && !found.isMidnight() ? undefined : found.text(wants);
   };
 }
 
@@ -141,6 +143,10 @@ class Found {
     if (this.#hour > 23 || this.#minute > 59 || this.#second > 59 || this.#day < 1 || this.#year < 1)
       return false;
     return this.#month >= 1 && this.#month <= 12 && this.#day <= daysOf(this.#year, this.#month);
+  }
+
+  isMidnight(): boolean {
+    return this.#hour + this.#minute + this.#second === 0 && !/[1-9]/.test(this.#fraction);
   }
 
   text(wants: 'date' | 'date-time'): string {
