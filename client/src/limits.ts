@@ -51,7 +51,7 @@ export const limits = {
   /** After how long without a request a run is said to be still running. The service waits for 15 minutes. */
   heartbeatMs: 5 * 60_000,
   /** How long to try to end a run of which nothing was stored. */
-  abandonForMs: 3_000,
+  abandonForMs: 2_000,
   /** How long an upload waits for the service's time before it starts. */
   serviceTimeWaitMs: 10_000,
   /** The change feed sends a line every ten seconds, so a connection that is silent for this long is dead. */

@@ -64,7 +64,8 @@ export const upload: Command = {
 Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, a sheet of .xlsx, and standard input (-).
 Referenced types are uploaded first, whatever the order of the files. A record that is stored already gets the fields that the
 file has: an empty cell clears its field, and a field without a column keeps its value. Records that fail are written with the
-reason to <file>.failed.ndjson and, for CSV, <file>.failed.csv.
+reason to <file>.failed.ndjson and, for CSV, <file>.failed.csv; those of earlier uploads become <file>.1.failed.csv and so on.
+The service shows the upload as a run: see intake runs. Standard input (-) has no run.
 
 Options:
 ${fileOptionsHelp}
@@ -302,13 +303,14 @@ async function openRuns(transfer: Transfer, planned: readonly Planned[]): Promis
   } catch (error) {
     const mayBeOpen = error instanceof IntakeError && error.outcome === 'unknown';
     if (!mayBeOpen) await giveUp(transfer, planned);
-    if (!mayBeOpen && !planned.some(mayHaveSent)) throw error;
-    throw new UsageError(
-      ...explain(certain(error)),
-      planned.some(mayHaveSent)
-        ? 'Run the same command with --resume to continue.'
-        : 'Nothing was stored. Run the same command with --resume to continue.',
-    );
+    const isExpected = error instanceof IntakeError || (error as Error).name === 'AbortError';
+    if (!isExpected) throw error;
+    const [first] = planned;
+    const nothing = planned.length === 1 ? `Nothing in ${first?.path} was stored.` : 'Nothing was stored.';
+    const resume = 'Run the same command with --resume to continue.';
+    const isResumed = planned.some(({ earlier }) => earlier !== undefined);
+    const advice = isResumed ? resume : mayBeOpen ? `${nothing} ${resume}` : nothing;
+    throw new UsageError(...explain(certain(error)), advice);
   }
 }
 
