@@ -4,6 +4,7 @@ import type { RunEnding, RunOpening } from '../runs.ts';
 /** A run has at most this many files, and a name of at most this many characters. */
 export const runFilesMax = 100;
 const nameCodePointsMax = 200;
+const fileNameCodePointsMax = 255;
 
 export type FileInRun = RunOpening['files'][number];
 
@@ -16,11 +17,17 @@ export function fileInRun(path: string, bytes: number, sha256: string, type: Upl
 export function runNameOf(path: string): string {
   const name = baseNameOf(path);
   const bare = name.replace(/(?<=.)(\.(csv|tsv|txt|ndjson|jsonl|json|parquet|xlsx|gz|zst))+$/i, '');
-  return Array.from(bare).slice(0, nameCodePointsMax).join('');
+  return shortened(bare, nameCodePointsMax);
 }
 
+/** The service refuses NUL and lone surrogates, and a page can get files with such names, and with longer ones than disks have. */
 function baseNameOf(path: string): string {
-  return path.replace(/[/\\]+$/, '').replace(/^.*[/\\]/s, '') || 'upload';
+  const name = path.replace(/[/\\]+$/, '').replace(/^.*[/\\]/s, '') || 'upload';
+  return shortened(name.toWellFormed().replaceAll('\0', '\ufffd'), fileNameCodePointsMax);
+}
+
+function shortened(name: string, codePointsMax: number): string {
+  return Array.from(name).slice(0, codePointsMax).join('');
 }
 
 /** What became of a file, apart from what its receipts count. */
