@@ -1,13 +1,11 @@
-import { queryOptions } from '@tanstack/react-query';
+import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import { pagesQuery } from './pages.ts';
 import { call, type Query } from './request.ts';
 import type { Run, RunPage } from './types.ts';
 
 const path = '/v1/runs';
+const runKey = 'run';
 const refreshMs = 5_000;
-
-/** The beginning of the keys of all queries of lists of runs. */
-export const runsKey = ['pages', path] as const;
 
 export function runPagesQuery(query: Query) {
   return pagesQuery<RunPage>(path, { ...query, limit: 10 });
@@ -16,8 +14,15 @@ export function runPagesQuery(query: Query) {
 /** Reads a run again while it is running. */
 export function runQuery(runId: string) {
   return queryOptions({
-    queryKey: ['run', runId],
+    queryKey: [runKey, runId],
     queryFn: ({ signal }) => call<Run>(`${path}/${encodeURIComponent(runId)}`, { signal }),
     refetchInterval: ({ state }) => (state.data?.status === 'running' ? refreshMs : false),
+  });
+}
+
+/** Reads all runs again, because one has ended. */
+export function forgetRuns(client: QueryClient): Promise<void> {
+  return client.invalidateQueries({
+    predicate: ({ queryKey: [first, second] }) => first === runKey || second === path,
   });
 }

@@ -37,7 +37,9 @@ export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileP
         {!progress && <Outcome state={state} place={upload.checker.place.toLowerCase()} />}
         {earlier && <UploadedBefore earlier={earlier} onAgain={() => upload.uploadAgain()} />}
         {error !== undefined && !earlier && <StepFailed error={error} hasFinished={hasFinished(state)} />}
-        {!progress && <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />}
+        {!progress && !earlier && (
+          <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />
+        )}
       </section>
       {!progress && failed.count > 0 && (
         <section className="card">
@@ -198,7 +200,7 @@ function UploadedBefore({ earlier: { runId, opened }, onAgain }: UploadedBeforeP
     <div className="notice" role="alert">
       <p className="notice-title">This file was uploaded before</p>
       <p>
-        It was uploaded on <Time value={opened} />, as the upload{' '}
+        It was uploaded on <Time value={opened} />. What is stored of it is shown on the page of the upload{' '}
         {may('data:read') ? (
           <Link to="/uploads/runs/$runId" params={{ runId }} target="_blank">
             <code className="id">{runId}</code>
@@ -206,8 +208,7 @@ function UploadedBefore({ earlier: { runId, opened }, onAgain }: UploadedBeforeP
         ) : (
           <code className="id">{runId}</code>
         )}
-        . Nothing of it was sent now. If you upload it again, each of its interactions that is already stored
-        is stored twice.
+        . If you upload the file again, the interactions that are already stored are stored twice.
       </p>
       <button type="button" className="danger" onClick={onAgain}>
         Upload again

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { resources, type UploadType, uploadTypes } from '../../../../client/src/generated/resources.ts';
 import { FileError } from '../../../../client/src/parsing/file-error.ts';
 import { uploadPermission } from '../../api/permissions.ts';
-import { runsKey } from '../../api/runs.ts';
+import { forgetRuns } from '../../api/runs.ts';
 import { formatBytes } from '../../format/format.ts';
 import { shellOptions, shellWord } from '../../format/shell-word.ts';
 import { QuotaNotice } from '../../frame/quota-notice.tsx';
@@ -52,7 +52,7 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
   const client = useQueryClient();
   useEffect(
     () => () => {
-      upload?.leave().then(() => client.invalidateQueries({ queryKey: runsKey }));
+      upload?.leave().then(() => forgetRuns(client));
     },
     [client, upload],
   );

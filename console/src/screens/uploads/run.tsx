@@ -50,9 +50,9 @@ function RunParts({ runId }: { readonly runId: string }) {
             </h2>
             {found.status === 'interrupted' && (
               <p className="notice">
-                Nothing has been sent for 15 minutes. An upload with the command can be continued:{' '}
-                <code>intake upload --resume</code>. If this page was closed during an upload, upload the file
-                again.
+                Nothing has been sent for 15 minutes. An upload with the command can be continued with{' '}
+                <code>intake upload --resume</code>. If a page of this console was closed, upload the file
+                again; of interactions, only the records that no request below has.
               </p>
             )}
             <RunFacts run={found} />
