@@ -48,6 +48,10 @@ export const limits = {
    * retried the request for `retryForMs`, and a proxy and the service may have taken `attemptTimeoutMs` for the last attempt.
    */
   underWayForMs: 15 * 60_000,
+  /** After how long without a request a run is said to be still running. The service waits for 15 minutes. */
+  heartbeatMs: 5 * 60_000,
+  /** How long to try to end a run of which nothing was stored. */
+  abandonForMs: 2_000,
   /** How long an upload waits for the service's time before it starts. */
   serviceTimeWaitMs: 10_000,
   /** The change feed sends a line every ten seconds, so a connection that is silent for this long is dead. */

@@ -1,4 +1,5 @@
 import type { Connection, Signal } from './connection.ts';
+import { isObject } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import { readPages } from './reading/read-pages.ts';
 
@@ -27,6 +28,7 @@ export class Runs {
       path: '/v1/runs',
       body: JSON.stringify(run),
       headers,
+      isAnswer: isRun,
       signal,
     });
   }
@@ -40,7 +42,13 @@ export class Runs {
   /** Ends the run. Ending it again in the same way has no further effect. */
   end(runId: string, ending: RunEnding, { signal }: Signal = {}): Promise<Schemas['Run']> {
     const path = `/v1/runs/${encodeURIComponent(runId)}/end`;
-    return this.#connection.request({ method: 'POST', path, body: JSON.stringify(ending), signal });
+    return this.#connection.request({
+      method: 'POST',
+      path,
+      body: JSON.stringify(ending),
+      isAnswer: isRun,
+      signal,
+    });
   }
 
   /** Lists runs, newest first. */
@@ -52,4 +60,8 @@ export class Runs {
   get(runId: string, { signal }: Signal = {}): Promise<Schemas['Run']> {
     return this.#connection.request({ path: `/v1/runs/${encodeURIComponent(runId)}`, signal });
   }
+}
+
+function isRun(answer: unknown): boolean {
+  return isObject(answer) && typeof answer.run_id === 'string' && typeof answer.status === 'string';
 }

@@ -122,11 +122,13 @@ it('uploads referenced types first, in whatever order the files are named', asyn
   put('transactions.csv', csvOf(shops.map(({ shop_id }) => newTransaction(shop_id))));
   const { exitCode, stdout, stderr } = await runIntake(place, 'upload', 'transactions.csv', 'shops.csv');
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-  expect(stdout).toBe(
+  expect(stdout.replace(/[0-9a-f-]{36}/, '<id>')).toBe(
     [
       'File              Type          Records  Created  Failed',
       'shops.csv         shops               3        3       0',
       'transactions.csv  transactions        3        3       0',
+      '',
+      'Run transactions: intake runs <id>',
       '',
     ].join('\n'),
   );

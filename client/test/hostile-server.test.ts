@@ -105,7 +105,10 @@ it('nor does one in a table or a summary, and JSON for a program stays exact', a
   const failing = await start(json(400, failedUpload));
   const summary = await runIntake(failing.place, 'upload', 'shops.csv');
   expectHarmless(summary);
-  expect(summary).toMatchObject({ exitCode: 1, stderr: '' });
+  expect(summary).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(/^This service is of an older release.*\n$/),
+  });
   expect(summary.stdout).toContain(escapedNasty);
 });
 

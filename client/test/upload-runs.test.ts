@@ -66,8 +66,11 @@ async function countOf(): Promise<number> {
 
 const journals = () => readdirSync(place.cwd).filter((name) => name.endsWith('.journal'));
 
-async function through(fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>): Promise<Place> {
-  const proxy = await startHttpProxy(server.url, fateOf);
+async function through(
+  fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>,
+  seesRuns = false,
+): Promise<Place> {
+  const proxy = await startHttpProxy(server.url, fateOf, { seesRuns });
   onTestFinished(() => proxy.close());
   return { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
 }
@@ -392,7 +395,9 @@ it('if the key is replaced before any request arrived, the messages lead to a ne
   expect(again.stderr).toContain('remove interactions.csv.journal');
   expect(await countOf()).toBe(0);
   rmSync(join(place.cwd, 'interactions.csv.journal'));
-  expect(await runIntake(next, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 0 });
+  // For the service, the first run is interrupted only after 15 minutes.
+  expect((await runIntake(next, 'upload', 'interactions.csv')).stderr).toContain('in 15 minutes');
+  expect(await runIntake(next, 'upload', 'interactions.csv', '--again')).toMatchObject({ exitCode: 0 });
   expect(await countOf()).toBe(3_000);
 });
 
@@ -418,11 +423,11 @@ it('the lock of another machine is respected while it is touched, and removed ot
 it('a run whose lock was removed while it was paused sends nothing and leaves the journal of the other run', async () => {
   put('interactions.csv', 3_000);
   const journal = join(place.cwd, 'interactions.csv.journal');
-  // The command asks for the time after it has its journal and before it sends anything.
-  const paused = await through(({ method }) => {
-    if (method !== 'POST') takeOver(() => writeFileSync(journal, 'another journal\n'));
+  // The command opens the run after it has its journal and before it sends anything.
+  const paused = await through(({ url }) => {
+    if (url === '/v1/runs') takeOver(() => writeFileSync(journal, 'another journal\n'));
     return 'pass';
-  });
+  }, true);
   const { exitCode, stdout, stderr } = await runIntake(paused, 'upload', 'interactions.csv');
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   expect(stderr).toContain('The lock of these files was removed while this run was paused');

@@ -38,6 +38,12 @@ const upload = createRoute({
   component: lazyRouteComponent(() => import('./screens/uploads/upload.tsx'), 'UploadScreen'),
 });
 
+const run = createRoute({
+  getParentRoute,
+  path: '/uploads/runs/$runId',
+  component: lazyRouteComponent(() => import('./screens/uploads/run.tsx'), 'RunScreen'),
+});
+
 const uploadFile = createRoute({
   getParentRoute,
   path: '/upload-file',
@@ -47,14 +53,14 @@ const uploadFile = createRoute({
 const rejections = createRoute({
   getParentRoute,
   path: '/rejections',
-  validateSearch: only('type', 'request_id'),
+  validateSearch: only('type', 'request_id', 'run_id'),
   component: lazyRouteComponent(() => import('./screens/rejections/rejections.tsx'), 'RejectionsScreen'),
 });
 
 const rejectionGroup = createRoute({
   getParentRoute,
   path: '/rejections/group',
-  validateSearch: only('type', 'code', 'field', 'request_id'),
+  validateSearch: only('type', 'code', 'field', 'request_id', 'run_id'),
   component: lazyRouteComponent(() => import('./screens/rejections/group.tsx'), 'RejectionGroupScreen'),
 });
 
@@ -121,6 +127,7 @@ const screens = [
   overview,
   uploads,
   upload,
+  run,
   uploadFile,
   rejections,
   rejectionGroup,

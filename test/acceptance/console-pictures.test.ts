@@ -1,5 +1,6 @@
 // @module-tag full
 
+import { hash } from 'node:crypto';
 import pg from 'pg';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, it } from 'vitest';
@@ -46,6 +47,7 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
     emptyKey = await server.createKey('empty', ...everyPermission);
     await fill(apiOf(server.url, key));
     await spreadOverDays(server.databaseUrl);
+    await fillRuns(apiOf(server.url, key));
     browser = await launchChromium();
   });
   afterAll(async () => {
@@ -98,6 +100,17 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
     await page.getByRole('button', { name: /^Upload \d/ }).click();
     await page.getByLabel('What was stored').waitFor();
     await take('upload-file-uploaded');
+    await page.getByRole('link', { name: 'Show this upload' }).click();
+    await page.getByRole('table', { name: 'Files' }).waitFor();
+    await take('run');
+    await page.goto(`${server.url}/console/upload-file`);
+    for (const name of ['visits.ndjson', 'visits of May.ndjson']) {
+      await chooseFile(page, name, visits);
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByRole('button', { name: /^Upload \d/ }).click();
+      await page.getByLabel('What was stored').or(page.getByRole('alert')).first().waitFor();
+    }
+    await take('upload-file-again');
     const { erasures } = (await apiOf(server.url, key).get('/v1/erasures')).body;
     await page.goto(`${server.url}/console/api/v1/erasures/${erasures[0].erasure_id}/certificate`);
     await take('certificate');
@@ -116,6 +129,8 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
   });
 });
 
+const shopId = '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01';
+
 /** A file with a valid row, two rows with the same mistake, one with an extra cell, and one with a missing shop. */
 const file = `Transaction ID,Shop ID,Region,Savings,Amount,Note
 7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a01,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GB,2.50,22.49,card
@@ -123,6 +138,11 @@ const file = `Transaction ID,Shop ID,Region,Savings,Amount,Note
 7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a03,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GBR,0.00,ten,cash
 7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a04,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GB,0.00,3.20,cash,twice
 `;
+
+const visits = [1, 2, 3]
+  .map((at) => ({ interaction_type: 'SHARE', item_type: 'SHOP', item_id: shopId, event_timestamp: at }))
+  .map((visit) => `${JSON.stringify(visit)}\n`)
+  .join('');
 
 async function fill(api: Api): Promise<void> {
   const size = { shops: 60, customers: 1_000, transactions: 6_000, interactions: 2_000 };
@@ -136,6 +156,26 @@ async function fill(api: Api): Promise<void> {
   const [{ customer_id }] = (await api.get('/v1/data/customers?limit=1')).body.records;
   await accessPerson(api, { customer_ids: [customer_id] });
   await api.post('/v1/erasures', { customer_ids: ['c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'] });
+}
+
+/** A run that is running, one that failed, and one that finished. */
+async function fillRuns(api: Api): Promise<void> {
+  const types = ['shops', 'customers', 'tags', 'offers'];
+  const files = types.map((type) => ({
+    name: `export_${type}.csv.gz`,
+    bytes: 1_234_567,
+    sha256: hash('sha256', type),
+    type,
+  }));
+  const open = (name: string) => api.post('/v1/runs', { name, client_version: '0.2.0', files });
+  const stored = (await api.get('/v1/data/shops?limit=40')).body.records;
+  for (const status of ['finished', 'failed', undefined]) {
+    const { run_id } = (await open(status === 'failed' ? 'partner-migration' : 'nightly export')).body;
+    const records = [...stored, { ...stored[0], region: 'GBR' }];
+    await api.post(`/v1/data/shops?run_id=${run_id}&file=0&first_record=1`, { records });
+    const unseen = status === 'failed' ? [{ file: 0, not_sent: 12, not_kept: 0 }] : [];
+    if (status) await api.post(`/v1/runs/${run_id}/end`, { status, files: unseen });
+  }
 }
 
 /** Changes the upload times, as if the uploads had arrived over a week. */

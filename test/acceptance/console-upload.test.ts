@@ -78,7 +78,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       const page = await openScreen();
       const keys: string[] = [];
       let isLost = false;
-      await page.route(/\/v1\/data\/transactions\?mode=merge$/, async (route) => {
+      await page.route(/\/v1\/data\/transactions\?mode=merge&run_id=/, async (route) => {
         keys.push(route.request().headers()['idempotency-key'] ?? 'none');
         if (isLost) return route.continue();
         isLost = true;
@@ -165,7 +165,7 @@ describe.skipIf(!existsSync(chromiumPath))(
       );
       const page = await openScreen();
       let requests = 0;
-      await page.route(/\/user-interactions\/batch$/, async (route) => {
+      await page.route(/\/user-interactions\/batch\?run_id=/, async (route) => {
         // The second request is stored, but the page receives a response that it does not retry.
         if (++requests !== 2) return route.continue();
         await route.fetch();
@@ -191,7 +191,7 @@ describe.skipIf(!existsSync(chromiumPath))(
     it('an upload whose outcome is unknown says so, and links to the receipt of what is stored', async () => {
       const page = await openScreen();
       let requests = 0;
-      await page.route(/\/user-interactions\/batch$/, async (route) => {
+      await page.route(/\/user-interactions\/batch\?run_id=/, async (route) => {
         // The first answer is lost. Afterwards, the service has lower limits.
         if (++requests === 1) {
           await route.fetch();
@@ -216,7 +216,7 @@ describe.skipIf(!existsSync(chromiumPath))(
         page.getByRole('alert').getByRole('link').click(),
       ]);
       await receipts.getByRole('heading', { level: 1, name: 'Uploads' }).waitFor();
-      const table = receipts.getByRole('table', { name: 'Uploads' });
+      const table = receipts.getByRole('table', { name: 'Requests' });
       await table.waitFor();
       expect(await table.getByRole('row').count()).toBe(1 + 1);
       expect(await table.innerText()).toMatch(/Complete\s+3\b/);

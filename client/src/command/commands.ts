@@ -12,6 +12,7 @@ import { erasures } from './commands/people/erasures.ts';
 import { rejections } from './commands/rejections.ts';
 import { report } from './commands/report.ts';
 import { requests } from './commands/requests.ts';
+import { runs } from './commands/runs.ts';
 import { status } from './commands/status.ts';
 import { upload } from './commands/upload.ts';
 import { completionOf } from './completion.ts';
@@ -25,6 +26,7 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   check,
   upload,
   status,
+  runs,
   requests,
   rejections,
   export: exportRecords,

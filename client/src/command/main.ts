@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { nearest } from '../parsing/columns/nearest.ts';
+import { clientVersion } from './client-version.ts';
 import { commands } from './commands.ts';
 import { explain } from './explain.ts';
 import { type Command, UsageError } from './options/command.ts';
@@ -34,9 +34,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (name === '--version') {
-    const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
-    const commit = existsSync(new URL('../commit', import.meta.url)) ? read('../commit') : '';
-    await print(JSON.parse(read('../../package.json')).version + (commit && `+${commit}`));
+    await print(clientVersion());
     return 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

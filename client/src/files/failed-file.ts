@@ -1,4 +1,13 @@
-import { closeSync, fdatasyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { basename } from 'node:path';
 import { reasonColumn } from '../parsing/columns/plan-columns.ts';
 import { FileError } from '../parsing/file-error.ts';
@@ -18,7 +27,7 @@ export interface FailedRecord {
 /**
  * Writes failed records next to the file, so that they can be corrected and uploaded again. The records are written as
  * NDJSON, and also as CSV if they came from CSV. The last property or column is the reason, which is ignored when the file
- * is uploaded again.
+ * is uploaded again. The files of an earlier upload are kept: shops.csv.failed.csv becomes shops.csv.1.failed.csv.
  */
 export class FailedFile {
   readonly #lines: FailedCsv;
@@ -40,9 +49,14 @@ export class FailedFile {
         `The failed records of ${path} are in ${other}, because its upload began with another name. Resume with that name`,
       );
     this.#lines = new FailedCsv(header, separator);
-    this.#ndjson = new Output(`${path}.failed.ndjson`, '', sizes);
-    if (separator !== undefined)
-      this.#csv = new Output(`${path}.failed.csv`, this.#lines.headerLine(), sizes);
+    const outputOf = (extension: string, firstLine: string) => {
+      const name = `${path}.failed.${extension}`;
+      return new Output(name, firstLine, sizes, (number) =>
+        isDryRun ? undefined : `${path}.${number}.failed.${extension}`,
+      );
+    };
+    this.#ndjson = outputOf('ndjson', '');
+    if (separator !== undefined) this.#csv = outputOf('csv', this.#lines.headerLine());
   }
 
   add({ line, cells, record, reason }: FailedRecord): void {
@@ -75,6 +89,19 @@ function objectOf(line: number, record: unknown): object {
   return typeof record === 'object' && record !== null ? record : { line, text: record };
 }
 
+/** Gives the file the first name that is free, or removes it. */
+function moveAway(path: string, nameOf: (number: number) => string | undefined = () => undefined): void {
+  try {
+    let number = 1;
+    let name = nameOf(number);
+    while (name !== undefined && existsSync(name)) name = nameOf(++number);
+    if (name === undefined) rmSync(path, { force: true });
+    else renameSync(path, name);
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+}
+
 const bufferCharactersMax = 65_536;
 
 /**
@@ -89,7 +116,13 @@ class Output {
   #descriptor: number | undefined;
   #buffer: string;
 
-  constructor(path: string, header: string, sizes: ReadonlyMap<string, number>) {
+  /** `nameOf` returns the name under which the failures of an earlier upload are kept, or undefined if they are not. */
+  constructor(
+    path: string,
+    header: string,
+    sizes: ReadonlyMap<string, number>,
+    nameOf: (number: number) => string | undefined,
+  ) {
     this.path = path;
     const found = statSync(path, { throwIfNoEntry: false })?.size;
     // An empty file is how the user says that the failed records are lost.
@@ -100,9 +133,8 @@ class Output {
         `${path} was moved or has changed since the upload was interrupted; put it back and use --resume again. If it is lost, create an empty file with this name: --resume then continues without the records that failed before`,
       );
     this.#buffer = this.bytes === 0 ? header : '';
-    // Remove failures written by an earlier run or after the last flush. Otherwise they would look like failures of this
-    // run.
-    if (this.bytes === 0) rmSync(path, { force: true });
+    // Failures of an earlier upload, or those written after the last flush, would look like failures of this one.
+    if (this.bytes === 0) moveAway(path, found ? nameOf : undefined);
     else this.#descriptor = this.#open();
   }
 

@@ -11,6 +11,8 @@ export interface Cut<I> {
   readonly items: readonly I[];
   /** The JSON of each record. */
   readonly parts: ByteLines;
+  /** The index of each of these records within the upload, which also counts the records that are not sent. */
+  readonly indexes: readonly number[];
   /** The number of the request's records that are not sent. */
   readonly skipped: number;
   /** The ids of the request's records, with their batch numbers. */
@@ -28,6 +30,7 @@ export class RequestCutter<I> {
   #first: number;
   #items: I[] = [];
   #parts = new ByteLines(',');
+  #indexes: number[] = [];
   #skipped = 0;
   /** The number of bytes that the caller keeps in memory for these records. */
   #keptBytes = 0;
@@ -53,6 +56,7 @@ export class RequestCutter<I> {
     const id = this.#idOf(record);
     const complete = this.#fits(json, id, keptBytes) ? undefined : this.take();
     if (id !== undefined) this.#ids.add(id, this.#batch());
+    this.#indexes.push(this.#first + this.#items.length + this.#skipped);
     this.#items.push(item);
     this.#parts.add(json);
     this.#keptBytes += keptBytes;
@@ -84,10 +88,12 @@ export class RequestCutter<I> {
       end: this.#first,
       items: this.#items,
       parts: this.#parts,
+      indexes: this.#indexes,
       skipped: this.#skipped,
       ids: this.#ids,
     };
     this.#items = [];
+    this.#indexes = [];
     this.#parts = new ByteLines(',', this.#parts.byteLength + 65_536);
     this.#skipped = 0;
     this.#keptBytes = 0;

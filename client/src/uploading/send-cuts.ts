@@ -4,7 +4,6 @@ import type { components } from '../generated/api.ts';
 import { resources, type UploadType } from '../generated/resources.ts';
 import { limits } from '../limits.ts';
 import { wait } from '../wait.ts';
-import type { ByteLines } from './byte-lines.ts';
 import type { Cut } from './request-cutter.ts';
 
 type UploadAnswer = components['schemas']['UploadAnswer'];
@@ -25,12 +24,24 @@ export interface Outcome {
    * be split.
    */
   readonly requestIds: readonly string[];
+  /** The sums of the requests' receipts. */
   readonly counts: Counts;
+  /** The number of failed records that no request can contain because they are too large. No receipt counts them. */
+  readonly notKept: number;
   /** The failed records in their original order. `index` counts from 0 within the request. */
   readonly failed: readonly { readonly index: number; readonly problems: readonly RecordProblem[] }[];
   readonly warnings: readonly Warning[];
   /** In a dry run: the number of stored values that would be lost, by field. */
   readonly cleared: Cleared;
+}
+
+/** The file of a run that an upload sends. */
+export interface FileOfRun {
+  readonly runId: string;
+  /** The file's index in the run. */
+  readonly file: number;
+  /** Whether the upload leaves out records of the file, so that the index of a record within the upload is not its index in the file. */
+  readonly isPart?: boolean | undefined;
 }
 
 export type Cleared = Readonly<Record<string, number>>;
@@ -58,6 +69,8 @@ export interface SendOptions {
   readonly onOpen?: ((change: 1 | -1) => void) | undefined;
   readonly dryRun?: boolean | undefined;
   readonly mode?: 'replace' | 'merge' | undefined;
+  /** What the requests name as their run. Dry runs name none. */
+  readonly run?: FileOfRun | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -130,20 +143,18 @@ export function keyOf(prefix: string, index: number): string {
 function sendCut(
   connection: Connection,
   type: UploadType,
-  { parts, first }: Cut<unknown>,
+  cut: Cut<unknown>,
   options: SendOptions,
 ): Promise<Outcome> {
-  if (parts.count === 0)
-    return Promise.resolve({ requestIds: [], counts: noCounts, failed: [], warnings: [], cleared: {} });
-  return sendRange({ connection, type, parts, first, options }, { from: 0, to: parts.count });
+  if (cut.parts.count === 0) return Promise.resolve(nothing);
+  return sendRange({ connection, type, cut, options }, { from: 0, to: cut.parts.count });
 }
 
 /** The records of a cut, of which a range is sent in one request. */
 interface Sending {
   readonly connection: Connection;
   readonly type: UploadType;
-  readonly parts: ByteLines;
-  readonly first: number;
+  readonly cut: Cut<unknown>;
   readonly options: SendOptions;
 }
 
@@ -160,9 +171,9 @@ interface Range {
  * is sent, the service stores one of them and refuses the other.
  */
 async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
-  const { connection, type, parts, first, options } = sending;
+  const { connection, type, cut, options } = sending;
   const { from, to } = range;
-  const index = first + from;
+  const index = cut.first + from;
   const earlier = options.sent?.countAt(index);
   if (earlier !== undefined && earlier < to - from) return sendInTwo(sending, range, from + earlier, true);
   const isSentBefore = range.isSentBefore ?? earlier !== undefined;
@@ -175,8 +186,9 @@ async function sendRange(sending: Sending, range: Range): Promise<Outcome> {
       query: {
         ...(options.dryRun && { dry_run: true }),
         ...(options.mode === 'merge' && { mode: options.mode }),
+        ...(!options.dryRun && queryOfRun(options.run, cut.indexes[from])),
       },
-      body: bodyOf(parts.between(from, to)),
+      body: bodyOf(cut.parts.between(from, to)),
       compress: connection.compress,
       headers: options.dryRun ? {} : { 'idempotency-key': key },
       isStoring: !options.dryRun,
@@ -216,8 +228,16 @@ async function sendInTwo(
   } catch (error) {
     // The first part is answered, but the caller will not see its outcome.
     if (one.requestIds.length === 0 || !(error instanceof IntakeError) || sending.options.dryRun) throw error;
-    throw unknownOutcome(error, [keyOf(sending.options.key, sending.first + from), ...error.idempotencyKeys]);
+    throw unknownOutcome(error, [
+      keyOf(sending.options.key, sending.cut.first + from),
+      ...error.idempotencyKeys,
+    ]);
   }
+}
+
+function queryOfRun(run: FileOfRun | undefined, index = 0): object {
+  if (!run) return {};
+  return { run_id: run.runId, file: run.file, ...(!run.isPart && { first_record: index + 1 }) };
 }
 
 /** Returns how many records were uploaded under a key, or undefined if that is not known. */
@@ -244,20 +264,28 @@ function bodyOf(records: Uint8Array): Uint8Array<ArrayBuffer> {
   return body;
 }
 
-const tooLarge: Outcome = {
+const nothing: Outcome = {
   requestIds: [],
-  counts: { ...noCounts, received: 1, failed: 1 },
+  counts: noCounts,
+  notKept: 0,
+  failed: [],
+  warnings: [],
+  cleared: {},
+};
+
+const tooLarge: Outcome = {
+  ...nothing,
+  notKept: 1,
   failed: [
     { index: 0, problems: [{ field: null, code: 'record_too_large', message: 'the record is too large' }] },
   ],
-  warnings: [],
-  cleared: {},
 };
 
 function joined(one: Outcome, two: Outcome, offset: number): Outcome {
   return {
     requestIds: [...one.requestIds, ...two.requestIds],
     counts: addCounts(one.counts, two.counts),
+    notKept: one.notKept + two.notKept,
     failed: [...one.failed, ...two.failed.map((each) => ({ ...each, index: each.index + offset }))],
     warnings: [...one.warnings, ...two.warnings],
     cleared: addCleared(one.cleared, two.cleared),
@@ -278,6 +306,7 @@ function outcomeOf({ request_id, batches, cleared = {} }: UploadAnswer, isUnknow
   return {
     requestIds: [request_id],
     counts: batches.map(({ data }) => data.counts).reduce(addCounts, noCounts),
+    notKept: 0,
     failed: [...failed].map(([index, problems]) => ({ index, problems })).sort((a, b) => a.index - b.index),
     warnings: batches.flatMap(({ data }) => data.warnings),
     cleared,

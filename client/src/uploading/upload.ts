@@ -103,7 +103,12 @@ export class Upload<T extends UploadType, R = UploadedOf[T]> implements AsyncIte
     let counts = none;
     for await (const { cut, outcome } of sendCuts(this.#connection, this.#type, cuts, options)) {
       const unknown = outcome.failed.filter(isUnknown).length;
-      const added = addCounts(counts, outcome.counts);
+      const { notKept } = outcome;
+      const added = addCounts(addCounts(counts, outcome.counts), {
+        ...noCounts,
+        received: notKept,
+        failed: notKept,
+      });
       counts = { ...added, failed: added.failed - unknown, unknown: counts.unknown + unknown };
       const failed = outcome.failed.map(({ index, problems }) => ({
         index: cut.first + index,

@@ -1,6 +1,7 @@
 import {
   appendFileSync,
   existsSync,
+  readdirSync,
   readFileSync,
   renameSync,
   statSync,
@@ -67,6 +68,32 @@ describe('failed records', () => {
     expect(written).toBe(
       `Shop ID;name;region;is_public;failed_reason\n${ids.shop};Corner Bakery;GB;yes;still\n`,
     );
+  });
+
+  it('of earlier uploads are kept, and those of earlier dry runs are not', async () => {
+    const { file } = await readAll(makeFile('shops.csv', text), options);
+    const write = (reason: string, isDryRun = false) => {
+      const failed = new FailedFile(file, {}, isDryRun);
+      failed.add({ line: 2, cells: ['1'], record: { shop_id: '1' }, reason });
+      failed.close();
+    };
+    for (const reason of ['one', 'two', 'three']) {
+      write(reason);
+      write(reason, true);
+    }
+    new FailedFile(file).close();
+    const folder = dirname(file.path);
+    const names = readdirSync(folder).filter((name) => /^shops\.csv\..*failed\.csv$/.test(name));
+    expect(names.toSorted()).toEqual([
+      'shops.csv.1.failed.csv',
+      'shops.csv.2.failed.csv',
+      'shops.csv.3.failed.csv',
+      'shops.csv.dry-run.failed.csv',
+    ]);
+    const reasons = names
+      .toSorted()
+      .map((name) => readFileSync(join(folder, name), 'utf8').trim().split(';').at(-1));
+    expect(reasons).toEqual(['one', 'two', 'three', 'three']);
   });
 
   it('of a text that is not a record are kept as text', async () => {

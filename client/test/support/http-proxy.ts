@@ -30,10 +30,14 @@ export interface Seen {
   endedMs?: number;
 }
 
-/** Starts a proxy between a client and the service. The proxy uses real sockets and can fail like a network. */
+/**
+ * Starts a proxy between a client and the service. The proxy uses real sockets and can fail like a network. Requests that open
+ * and end runs pass unseen unless `seesRuns` is true, because most tests are about the requests between them.
+ */
 export async function startHttpProxy(
   targetUrl: string,
   fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>,
+  { seesRuns = false } = {},
 ) {
   const seen: Seen[] = [];
   const proxy = { url: '', target: targetUrl, seen, close: async () => {} };
@@ -53,6 +57,8 @@ export async function startHttpProxy(
       body: String(incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes),
       startedMs: performance.now(),
     };
+    if (!seesRuns && one.url.startsWith('/v1/runs'))
+      return pass(proxy.target, incoming, bytes, outgoing, 'pass');
     seen.push(one);
     const fate = await fateOf(one, seen.length);
     if (typeof fate === 'object') {

@@ -10,6 +10,7 @@ export interface RejectionFilter {
   readonly code?: string | undefined;
   readonly field?: string | undefined;
   readonly request_id?: string | undefined;
+  readonly run_id?: string | undefined;
 }
 
 export function rejectionGroupsQuery(filter: RejectionFilter) {

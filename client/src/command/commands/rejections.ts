@@ -19,6 +19,7 @@ Options:
   --code <code>        only rejections with this code, for example reference_not_found
   --field <field>      only rejections in which this field is invalid
   --request <id>       only rejections from this request
+  --run <id>           only rejections from this run
   --limit <count>      for list: number of rejections, default 20
   --yes                for discard: does not ask for confirmation
   --json               prints JSON; for list, a line for each
@@ -35,6 +36,7 @@ Exit code of replay: 0, or 1 if some records failed again.`,
     code: { type: 'string' },
     field: { type: 'string' },
     request: { type: 'string' },
+    run: { type: 'string' },
     limit: { type: 'string' },
     yes: { type: 'boolean' },
     json: { type: 'boolean' },
@@ -50,6 +52,7 @@ Exit code of replay: 0, or 1 if some records failed again.`,
       code: textOf(values, 'code'),
       field: textOf(values, 'field'),
       request_id: textOf(values, 'request'),
+      run_id: textOf(values, 'run'),
     } as RejectionFilters;
     return run(await connect(), filters, values);
   },

@@ -14,6 +14,7 @@ Options:
   --type <type>     only uploads of this type
   --status <code>   only requests with this status: 200, 207 or 400
   --idempotency-key <key>  only the upload with this key
+  --run <id>        only requests of this run
   --from <time>     only requests received at this time or later
   --to <time>       only requests received before this time
   --limit <count>   number of requests, default 20
@@ -27,6 +28,7 @@ Examples:
     type: { type: 'string' },
     status: { type: 'string' },
     'idempotency-key': { type: 'string' },
+    run: { type: 'string' },
     from: { type: 'string' },
     to: { type: 'string' },
     limit: { type: 'string' },
@@ -42,6 +44,7 @@ Examples:
     const filters = {
       status: choiceOf(values, 'status'),
       idempotency_key: textOf(values, 'idempotency-key'),
+      run_id: textOf(values, 'run'),
       from: textOf(values, 'from'),
       to: textOf(values, 'to'),
     };

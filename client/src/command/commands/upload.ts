@@ -1,16 +1,17 @@
+import { resolve } from 'node:path';
 import { type Connection, onFirstLimit } from '../../connection.ts';
 import { isTooLarge } from '../../errors.ts';
 import { checkHeaders } from '../../files/check-headers.ts';
 import { type Found, findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
 import { OutputError } from '../../files/write-whole.ts';
-import type { UploadType } from '../../generated/resources.ts';
 import { IntakeError } from '../../index.ts';
 import { limits } from '../../limits.ts';
 import type { FileError } from '../../parsing/file-error.ts';
 import type { FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
+import { runNameOf } from '../../uploading/run-of-files.ts';
 import { explain } from '../explain.ts';
-import { type Command, UsageError, type Values } from '../options/command.ts';
+import { type Command, textOf, UsageError, type Values } from '../options/command.ts';
 import {
   fileOptions,
   fileOptionsHelp,
@@ -29,24 +30,32 @@ import {
   adviceForUnknown,
   filesFrom,
   findEarlier,
+  isBegun,
   refuseRepeat,
   refuseReplaced,
   reported,
 } from '../uploading/earlier-run.ts';
 import {
-  type Circumstances,
-  type Earlier,
   Journal,
   markReady,
+  noteRun,
   removeJournals,
   removeUnsent,
   versionOf,
 } from '../uploading/journal.ts';
 import { type Guard, lockFiles } from '../uploading/lock-files.ts';
+import { type RunNames, type UploadedFile, type WithRun, withRuns } from '../uploading/note-runs.ts';
 import { PassedIds } from '../uploading/passed-ids.ts';
 import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
 import { Tally } from '../uploading/tally.ts';
-import { type FileResult, nothingDone, type Run, resultOf, uploadFile } from '../uploading/upload-file.ts';
+import {
+  type FileResult,
+  nothingDone,
+  resultOf,
+  type Transfer,
+  uploadFile,
+} from '../uploading/upload-file.ts';
+import { certain, UploadRuns } from '../uploading/upload-runs.ts';
 
 export const upload: Command = {
   summary: 'upload files of records',
@@ -55,10 +64,13 @@ export const upload: Command = {
 Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, a sheet of .xlsx, and standard input (-).
 Referenced types are uploaded first, whatever the order of the files. A record that is stored already gets the fields that the
 file has: an empty cell clears its field, and a field without a column keeps its value. Records that fail are written with the
-reason to <file>.failed.ndjson and, for CSV, <file>.failed.csv.
+reason to <file>.failed.ndjson and, for CSV, <file>.failed.csv; those of earlier uploads become <file>.1.failed.csv and so on.
+The service shows the upload as a run: see intake runs. Standard input (-) has no run.
 
 Options:
 ${fileOptionsHelp}
+  --name <name>            name the run; without it, the first file or folder does
+  --again                  upload interactions again that were uploaded before
   --yes                    does not ask before --replace clears stored values
   --dry-run                check everything but store nothing, and show which stored values would be cleared
   --resume                 continue an interrupted upload; give the same files and options
@@ -73,6 +85,8 @@ Examples:
 Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
   options: {
     ...fileOptions,
+    name: { type: 'string' },
+    again: { type: 'boolean' },
     yes: { type: 'boolean' },
     'dry-run': { type: 'boolean' },
     resume: { type: 'boolean' },
@@ -94,44 +108,68 @@ Exit code: 0 on success, 1 if some records failed, 2 if the upload could not run
       throw new UsageError(
         'With --replace, files are read twice, because it may clear stored values, and standard input can be read only once. Save it to a file, or add --yes.',
       );
+    const names = namesOf(values, positionals);
     const { unlock, guard } = await lockFiles(isDryRun ? [] : found.files);
     try {
-      return await uploadFound(values, found, guard);
+      return await uploadFound(values, names, found, guard);
     } finally {
       await unlock();
     }
   },
 };
 
-async function uploadFound(values: Values, found: Found, guard: Guard): Promise<number> {
+const nameCharactersMax = 200;
+
+/** Returns the names that a run can have: the one that the user gives, and that of the first file or folder. */
+function namesOf(values: Values, positionals: readonly string[]): RunNames {
+  const given = textOf(values, 'name');
+  if (given !== undefined && (given === '' || Array.from(given).length > nameCharactersMax))
+    throw new UsageError(`--name must have 1 to ${nameCharactersMax} characters.`);
+  const first = positionals.find((path) => path !== '-');
+  return { given, default: runNameOf(first === undefined ? '-' : resolve(first)) };
+}
+
+async function uploadFound(values: Values, names: RunNames, found: Found, guard: Guard): Promise<number> {
   const isResumed = values.resume === true;
   const isDryRun = values['dry-run'] === true;
   const settings = await readSettings();
   const progress = new Progress();
-  const run: Run = {
-    connection: connectionOf(settings, tellRetries(progress)),
+  const connection = connectionOf(settings, tellRetries(progress));
+  const signal = interruption();
+  const runs = new UploadRuns(connection, { isAgain: values.again === true, signal, guard });
+  const transfer: Transfer = {
+    connection,
     dryRun: isDryRun ? new PassedIds() : undefined,
     mode: values.replace ? 'replace' : 'merge',
     progress,
     tally: new Tally(),
-    signal: interruption(),
+    signal,
     guard,
+    runs,
     state: 'unsent',
     open: 0,
   };
-  const plans = await plan(run.connection, values, settings, found);
-  if (values.replace && !values.yes && !isDryRun) await confirmClearing(run, plans);
-  const planned = await begin(plans, guard);
-  const results = await uploadAll(run, planned);
+  const plans = await plan(transfer.connection, values, settings, found);
+  if (values.replace && !values.yes && !isDryRun) await confirmClearing(transfer, plans);
+  const begun = await begin(await withRuns(plans, names, signal), guard);
+  const planned = await openRuns(transfer, begun);
+  const results = await uploadAll(transfer, planned);
+  const notEnded = await runs.end(planned, results);
   const broken = results.at(-1)?.broken;
-  const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
+  const exitCode = broken || notEnded.length > 0 ? 2 : failedIn(results) > 0 ? 1 : 0;
   const outputFailure = watchOutput();
-  const summary = { results, tally: run.tally, isDryRun, isResumed };
+  const summary = { results, tally: transfer.tally, isDryRun, isResumed, runs: runs.list() };
+  if (!runs.isSupported) say('This service is of an older release, so the upload is not shown as a run.');
   if (values.json) await printJson(summaryJson(summary));
   else await printSummary(summary);
   const failure = await outputFailure();
   if (failure !== undefined) throw notReported(failure, isDryRun);
   if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
+  else if (notEnded.length > 0)
+    sayError(
+      ...notEnded,
+      'Everything is uploaded. To end the run, run the same command again with --resume; nothing is sent again.',
+    );
   // If one file could not be read to its end, --resume needs every file's journal.
   else await removeJournals(journaled(planned), guard);
   return exitCode;
@@ -146,13 +184,8 @@ function notReported(reason: string, isDryRun: boolean): UsageError {
   );
 }
 
-interface Planned {
-  readonly path: string;
-  readonly type: UploadType;
+interface Planned extends UploadedFile, WithRun {
   readonly options: FileOptions;
-  /** Undefined if the file is uploaded without a journal. */
-  readonly circumstances: Circumstances | undefined;
-  readonly earlier: Earlier | undefined;
   /** The prefix of the Idempotency-Keys, if the upload of this file begins with this run. */
   readonly upload?: string;
   readonly standardInput: OpenedFile | undefined;
@@ -211,7 +244,14 @@ async function begin(planned: readonly Planned[], guard: Guard): Promise<readonl
       const upload = circumstances && !earlier ? crypto.randomUUID() : undefined;
       all.push(upload === undefined ? one : { ...one, upload });
       // A journal that is not ready is replaced too. Otherwise it would deny later that the others are finished.
-      if (!circumstances || (earlier && (earlier.isReady || isBegun(earlier)))) continue;
+      if (!circumstances) continue;
+      if (earlier && (earlier.isReady || isBegun(earlier))) {
+        if (circumstances.run && circumstances.run.key !== earlier.run?.key) {
+          const bytes = await noteRun(path, circumstances.run, guard);
+          all[all.length - 1] = { ...one, earlier: { ...earlier, bytes } };
+        }
+        continue;
+      }
       const prefix = upload ?? earlier?.upload ?? '';
       await (await Journal.begin(path, circumstances, prefix, false, guard)).close();
       begun.push(one);
@@ -228,8 +268,8 @@ async function begin(planned: readonly Planned[], guard: Guard): Promise<readonl
  * Finds out with a dry run which stored values replacing the records would clear, and asks if there are any. An export that
  * lost a column looks complete and would empty its field everywhere.
  */
-async function confirmClearing(run: Run, planned: readonly Planned[]): Promise<void> {
-  const dryRun: Run = { ...run, dryRun: new PassedIds(), tally: new Tally() };
+async function confirmClearing(transfer: Transfer, planned: readonly Planned[]): Promise<void> {
+  const dryRun: Transfer = { ...transfer, dryRun: new PassedIds(), tally: new Tally() };
   say('Checking which stored values would be cleared, before anything is stored.');
   const replaced = planned.filter(
     ({ type, earlier }) =>
@@ -256,6 +296,31 @@ async function confirmClearing(run: Run, planned: readonly Planned[]): Promise<v
       throw new UsageError(`${path} has changed since it was checked, so nothing was stored. Start again.`);
 }
 
+/** Opens the runs. Messages are those of an upload that could not send its first request. */
+async function openRuns(transfer: Transfer, planned: readonly Planned[]): Promise<readonly Planned[]> {
+  try {
+    return await transfer.runs.open(planned);
+  } catch (error) {
+    const mayBeOpen = error instanceof IntakeError && error.outcome === 'unknown';
+    if (!mayBeOpen) await giveUp(transfer, planned);
+    const isExpected = error instanceof IntakeError || (error as Error).name === 'AbortError';
+    if (!isExpected) throw error;
+    const [first] = planned;
+    const nothing = planned.length === 1 ? `Nothing in ${first?.path} was stored.` : 'Nothing was stored.';
+    const resume = 'Run the same command with --resume to continue.';
+    const isResumed = planned.some(({ earlier }) => earlier !== undefined);
+    const advice = isResumed ? resume : mayBeOpen ? `${nothing} ${resume}` : nothing;
+    throw new UsageError(...explain(certain(error)), advice);
+  }
+}
+
+/** Removes the journals of an upload that has stored nothing. */
+async function giveUp({ guard, runs }: Transfer, planned: readonly Planned[]): Promise<void> {
+  // Journals of an earlier run are kept, because they may show that its other files are finished.
+  if (planned.some(({ earlier }) => earlier !== undefined)) return;
+  if (await removeUnsent(journaled(planned), guard)) await runs.abandon();
+}
+
 function journaled(planned: readonly Planned[]): string[] {
   return planned.flatMap(({ path, circumstances }) => (circumstances ? [path] : []));
 }
@@ -264,28 +329,21 @@ function journaled(planned: readonly Planned[]): string[] {
  * Uploads the files in order and stops at the first file that cannot be read completely, because later files may refer to
  * its missing records.
  */
-async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileResult[]> {
+async function uploadAll(transfer: Transfer, planned: readonly Planned[]): Promise<FileResult[]> {
   const results: FileResult[] = [];
   try {
     for (const one of planned) {
-      if (one.earlier !== reported) results.push(await uploadOne(run, one));
+      if (one.earlier !== reported) results.push(await uploadOne(transfer, one));
       if (results.at(-1)?.broken) break;
     }
   } catch (error) {
-    // Journals of an earlier run are kept, because they may show that its other files are finished.
-    const isFirst = planned.every(({ earlier }) => earlier === undefined);
-    const isNothingStored = run.open === 0 && run.state !== 'answered' && results.length === 0;
-    if (isFirst && isNothingStored) await removeUnsent(journaled(planned), run.guard);
+    if (transfer.open === 0 && transfer.state !== 'answered' && results.length === 0)
+      await giveUp(transfer, planned);
     throw error;
   } finally {
-    run.progress.clear();
+    transfer.progress.clear();
   }
   return results;
-}
-
-/** Returns whether the journal shows that an earlier run has sent something from the file. */
-function isBegun({ state, sent }: Earlier): boolean {
-  return state !== undefined || sent.size > 0;
 }
 
 /** Returns whether an earlier run may have stored something. Requests with records are not in the journal. */
@@ -293,28 +351,29 @@ function mayHaveSent({ earlier, type }: Planned): boolean {
   return earlier !== undefined && (type !== 'interactions' || isBegun(earlier));
 }
 
-async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
+async function uploadOne(transfer: Transfer, one: Planned): Promise<FileResult> {
   const { path, type, options, circumstances, earlier } = one;
   const before = earlier?.state ?? nothingDone;
   if (before.end === 'finished') return resultOf(path, type, before);
-  run.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
-  run.open = 0;
+  transfer.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
+  transfer.open = 0;
   // Journals of files that are not begun are written again, because the file may have been replaced in the meantime.
   const upload = one.upload ?? earlier?.upload ?? '';
   const journal =
     circumstances &&
     (await (earlier && isBegun(earlier)
-      ? Journal.resume(path, earlier, run.guard)
-      : Journal.begin(path, circumstances, upload, true, run.guard)));
+      ? Journal.resume(path, earlier, transfer.guard)
+      : Journal.begin(path, circumstances, upload, true, transfer.guard)));
   let file = one.standardInput;
   try {
     const isHashed = journal !== undefined && type === 'interactions';
     file ??= await openFile(path, { ...options, type, skipRecords: before.done, isHashed });
     if (earlier && isBegun(earlier)) await refuseReplaced(path, type, earlier);
-    if (isHashed) await askTime(run);
-    return await uploadFile(run, file, before, journal);
+    await one.refuseChanged?.();
+    if (isHashed) await askTime(transfer);
+    return await uploadFile(transfer, file, before, journal, transfer.runs.of(circumstances?.run));
   } catch (error) {
-    throw journal ? withAdvice(error, one, run) : withKeys(error, one);
+    throw journal ? withAdvice(error, one, transfer) : withKeys(error, one);
   } finally {
     await journal?.close();
     await file?.close();
@@ -322,7 +381,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
 }
 
 /** Asks for the service's time, which the journal of interactions notes. Without an answer, it has only this computer's time. */
-async function askTime({ connection, signal: stop }: Run): Promise<void> {
+async function askTime({ connection, signal: stop }: Transfer): Promise<void> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limits.serviceTimeWaitMs)]);
   await connection.askServiceMs({ retry: false, signal }).catch(() => {});
 }
@@ -352,7 +411,7 @@ function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) =
   };
 }
 
-function withAdvice(error: unknown, planned: Planned, { state, open }: Run): unknown {
+function withAdvice(error: unknown, planned: Planned, { state, open }: Transfer): unknown {
   const { path } = planned;
   const isOfService = error instanceof IntakeError;
   const canContinue = isOfService || error instanceof OutputError || (error as Error).name === 'AbortError';

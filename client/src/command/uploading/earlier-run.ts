@@ -68,12 +68,18 @@ export async function findEarlier(
 /** Marks a file whose result was reported by an earlier run. */
 export const reported: Earlier = {
   upload: '',
+  run: undefined,
   state: undefined,
   sent: new Map(),
   bytes: 0,
   isReady: true,
   version: { bytes: 0, modifiedMs: 0 },
 };
+
+/** Returns whether the journal shows that an earlier run has sent something from the file. */
+export function isBegun({ state, sent }: Earlier): boolean {
+  return state !== undefined || sent.size > 0;
+}
 
 export function filesFrom(file: string, all: readonly string[]): string[] {
   return all.map((other) => relative(dirname(realPathOf(file)), realPathOf(other)));
@@ -101,13 +107,14 @@ async function findOne(connection: Connection, { file, type, now }: Resumable) {
   // A complete file has replaced the broken one, so upload it from the beginning.
   if (isUntouched || (!isSame && state?.end === 'broken' && type !== 'interactions')) {
     const upload = isSame && head.reading === now.reading ? head.upload : crypto.randomUUID();
-    return { head, earlier: { upload, state: undefined, sent: noted, bytes: length, isReady, version } };
+    const earlier = { upload, run: head.run, state: undefined, sent: noted, bytes: length, isReady, version };
+    return { head, earlier };
   }
   if (!isSame && !(await isWholeOf(file, state))) throw changed(file, type, state?.done ?? 0);
   await refuseOthers(connection, { file, type, head, now, state, sent: noted });
   const sent = await byThisClock(connection, noted);
   refuseForgotten(file, head.upload, [...sent.values()]);
-  const earlier = { upload: head.upload, state, sent, isReady, version };
+  const earlier = { upload: head.upload, run: head.run, state, sent, isReady, version };
   if (isSame) return { head, earlier: { ...earlier, bytes: length } };
   // The rest of the upload is that of the complete file.
   const whole = state && { ...state, end: undefined, read: undefined };

@@ -1,11 +1,22 @@
 import { constants, lstatSync } from 'node:fs';
-import { appendFile, type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  type FileHandle,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { realPathOf } from '../../files/find-files.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import type { Counts } from '../../index.ts';
 import { limits } from '../../limits.ts';
 import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
+import type { RunOpening } from '../../runs.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
 import type { Guard } from './lock-files.ts';
@@ -17,6 +28,8 @@ export interface JournalState {
   readonly counts: Counts;
   /** The number of records that could not be sent. */
   readonly unsent: number;
+  /** The number of records that are too large for a request, of which the service has no receipt. */
+  readonly notKept: number;
   /** The size in bytes of each file to which failed records are written. */
   readonly failedFiles: Readonly<Record<string, number>>;
   /** The id of the last answered request, whose receipt only keys of the same organisation can read. */
@@ -41,6 +54,18 @@ export interface Circumstances {
   readonly typed: string;
   /** All files of the run, relative to the folder of this one. */
   readonly files: readonly string[];
+  /** A line of its own may name another run later. */
+  readonly run?: NotedRun | undefined;
+}
+
+/** The run that the service shows. When the upload is resumed, it is opened again with the same key and the same content. */
+export interface NotedRun {
+  readonly key: string;
+  readonly opening: RunOpening;
+  /** The index of the journal's file in the run. */
+  readonly file: number;
+  /** The run's files, relative to the folder of this one. */
+  readonly paths: readonly string[];
 }
 
 /**
@@ -70,6 +95,7 @@ export interface Head extends Circumstances {
 /** What an earlier run left, or a journal that has just been created. */
 export interface Earlier {
   readonly upload: string;
+  readonly run: NotedRun | undefined;
   readonly state: JournalState | undefined;
   /** The unanswered requests with interactions, keyed by the index of their first record. */
   readonly sent: ReadonlyMap<number, Sent>;
@@ -207,6 +233,21 @@ export async function markReady(file: string): Promise<void> {
   });
 }
 
+/** Notes the run of a file whose journal exists, and returns the journal's new length. */
+export async function noteRun(file: string, run: NotedRun, guard: Guard): Promise<number> {
+  const path = journalOf(file);
+  const { bytes } = await readJournal(file);
+  const line = `${JSON.stringify({ run })}\n`;
+  await guard();
+  try {
+    await truncate(path, bytes);
+    await appendFile(path, line, { flush: true });
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+  return bytes + Buffer.byteLength(line);
+}
+
 /** Replaces a journal, and returns the new one's length. */
 export async function rewriteJournal(file: string, head: Head, state?: JournalState): Promise<number> {
   const path = journalOf(file);
@@ -233,9 +274,13 @@ export async function readJournal(file: string) {
     lines.push(line);
     end = next + 1;
   }
-  const [head, ...rest] = lines as [Head | undefined, ...(JournalState | Sent)[]];
+  const [first, ...rest] = lines as [Head | undefined, ...(JournalState | Sent)[]];
+  const run = (lines as Partial<Head>[]).findLast((line) => line.run)?.run;
+  const head = first && { ...first, run };
   const isReady = (head?.ready ?? false) || rest.some((line) => 'ready' in line);
-  const state = rest.findLast((line) => 'done' in line);
+  const last = rest.findLast((line) => 'done' in line);
+  // Earlier versions did not count these records apart.
+  const state = last && { ...last, notKept: last.notKept ?? 0 };
   const sent = rest.filter((line) => 'sent' in line).filter((line) => line.sent >= (state?.done ?? 0));
   return { head, isReady, state, sent, bytes: Buffer.byteLength(text.slice(0, end)) };
 }
@@ -261,9 +306,10 @@ export async function removeJournals(files: readonly string[], guard: Guard): Pr
 
 /**
  * Removes the journals of a run that has stored nothing. Before that, they become journals that are not ready. Otherwise, if
- * this is interrupted, the files without a journal would count as finished. If that fails, or if another run uses the journals, they are kept.
+ * this is interrupted, the files without a journal would count as finished. If that fails, or if another run uses the journals,
+ * they are kept. Returns whether they are removed.
  */
-export async function removeUnsent(files: readonly string[], guard: Guard): Promise<void> {
+export async function removeUnsent(files: readonly string[], guard: Guard): Promise<boolean> {
   try {
     await guard();
     for (const file of files) {
@@ -271,8 +317,9 @@ export async function removeUnsent(files: readonly string[], guard: Guard): Prom
       if (head && isReady) await rewriteJournal(file, { ...head, ready: false });
     }
     await removeJournals(files, guard);
+    return true;
   } catch {
-    return;
+    return false;
   }
 }
 

@@ -3,6 +3,7 @@ import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import { grouped, print, printTable, printTitle } from '../terminal/terminal.ts';
 import type { Place, Reason, Repeated, Tally } from './tally.ts';
 import type { FileResult } from './upload-file.ts';
+import type { UploadRuns } from './upload-runs.ts';
 
 /** The maximum number of lines shown per list. With --json, more are printed. */
 const shownMax = 10;
@@ -13,26 +14,31 @@ export interface Summary {
   readonly tally: Tally;
   readonly isDryRun: boolean;
   readonly isResumed: boolean;
+  readonly runs: ReturnType<UploadRuns['list']>;
 }
 
 export function failedIn(results: readonly FileResult[]): number {
-  return results.reduce((sum, { counts, unsent }) => sum + counts.failed + unsent, 0);
+  return results.reduce((sum, { counts, unsent, notKept }) => sum + counts.failed + unsent + notKept, 0);
 }
 
-export function summaryJson({ results, tally, isDryRun }: Summary): object {
+export function summaryJson({ results, tally, isDryRun, runs }: Summary): object {
   return {
     dry_run: isDryRun,
+    runs,
     failed: failedIn(results),
-    files: results.map(({ path, type, counts, unsent, failedFiles, keptFields, skippedRows, broken }) => ({
-      path,
-      type,
-      counts,
-      unsent,
-      failed_files: failedFiles,
-      kept_fields: keptFields,
-      ...(skippedRows.length > 0 && { skipped_rows: skippedRows }),
-      ...(broken && { error: broken.message }),
-    })),
+    files: results.map(
+      ({ path, type, counts, unsent, notKept, failedFiles, keptFields, skippedRows, broken }) => ({
+        path,
+        type,
+        counts,
+        unsent,
+        not_kept: notKept,
+        failed_files: failedFiles,
+        kept_fields: keptFields,
+        ...(skippedRows.length > 0 && { skipped_rows: skippedRows }),
+        ...(broken && { error: broken.message }),
+      }),
+    ),
     reasons: tally
       .reasons()
       .slice(0, jsonMax)
@@ -43,7 +49,7 @@ export function summaryJson({ results, tally, isDryRun }: Summary): object {
   };
 }
 
-export async function printSummary({ results, tally, isDryRun, isResumed }: Summary): Promise<void> {
+export async function printSummary({ results, tally, isDryRun, isResumed, runs }: Summary): Promise<void> {
   await printFiles(results);
   const since = isResumed ? ', since the upload was resumed' : '';
   const reasons = tally.reasons();
@@ -74,12 +80,19 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
       '',
       `${unsent === 1 ? '1 record was' : `${grouped(unsent)} records were`} not sent: the service has neither a receipt nor a rejection for ${unsent === 1 ? 'it' : 'them'}.`,
     );
+  const notKept = results.reduce((sum, result) => sum + result.notKept, 0);
+  if (notKept > 0)
+    await print(
+      '',
+      `${notKept === 1 ? '1 record was' : `${grouped(notKept)} records were`} not kept: ${notKept === 1 ? 'it is' : 'they are'} too large for a request, so the service has neither a receipt nor a rejection.`,
+    );
   const failedFiles = results.flatMap(({ failedFiles }) => failedFiles);
   if (failedFiles.length > 0) {
     const advice = isDryRun ? 'Records that would fail, with the reason:' : failedAdvice;
     await print('', advice);
     await print(...failedFiles.map((file) => `  ${file}`));
   }
+  for (const { run_id, name } of runs) await print('', `Run ${name}: intake runs ${run_id}`);
   if (isDryRun) {
     await print(
       '',
@@ -162,18 +175,19 @@ function repeatedOf(repeated: readonly Repeated[], hasPath: boolean): string {
 
 /** Prints a table of the files. Omits empty columns, because a table with all columns is wider than most terminals. */
 function printFiles(results: readonly FileResult[]): Promise<void> {
-  const rows = results.map(({ path, type, counts, unsent }) => ({
+  const rows = results.map(({ path, type, counts, unsent, notKept }) => ({
     File: path,
     Type: type,
-    Records: counts.received + unsent,
+    Records: counts.received + unsent + notKept,
     Created: counts.created,
     Updated: counts.updated,
     Unchanged: counts.unchanged,
     Stale: counts.stale,
     Failed: counts.failed,
     'Not sent': unsent,
+    'Not kept': notKept,
   }));
-  const optional = ['Updated', 'Unchanged', 'Stale', 'Not sent'] as const;
+  const optional = ['Updated', 'Unchanged', 'Stale', 'Not sent', 'Not kept'] as const;
   const empty: readonly string[] = optional.filter((name) => rows.every((row) => row[name] === 0));
   const cells = rows.map((row) => Object.entries(row).filter(([name]) => !empty.includes(name)));
   return printTable(

@@ -10,7 +10,7 @@ import type { FileFailure, OpenedFile } from '../../parsing/opened-file.ts';
 import { reasonOf } from '../../parsing/text/failed-csv.ts';
 import { ByteLines } from '../../uploading/byte-lines.ts';
 import { RequestCutter } from '../../uploading/request-cutter.ts';
-import { addCounts, noCounts, type Outcome, sendCuts } from '../../uploading/send-cuts.ts';
+import { addCounts, type FileOfRun, noCounts, type Outcome, sendCuts } from '../../uploading/send-cuts.ts';
 import { warnUnread } from '../options/file-options.ts';
 import { chunksWithNotice } from '../terminal/encoding-notice.ts';
 import type { Progress } from '../terminal/progress.ts';
@@ -27,6 +27,7 @@ import type { Journal, JournalState } from './journal.ts';
 import type { Guard } from './lock-files.ts';
 import type { PassedIds } from './passed-ids.ts';
 import type { Tally } from './tally.ts';
+import type { UploadRuns } from './upload-runs.ts';
 
 /**
  * These limits are lower than the service's, because pending requests have to fit in memory and a resumed upload sends them
@@ -40,6 +41,8 @@ export interface FileResult {
   readonly counts: Counts;
   /** The number of records that were not sent, because they could not be read or converted. No receipt counts them. */
   readonly unsent: number;
+  /** The number of records that were refused because they are too large for a request. No receipt counts them. */
+  readonly notKept: number;
   readonly failedFiles: readonly string[];
   /** The fields without a column, whose stored values were kept. */
   readonly keptFields: readonly string[];
@@ -49,41 +52,56 @@ export interface FileResult {
   readonly broken?: FileError | undefined;
 }
 
-export interface Run {
+/** What all files of an upload share. */
+export interface Transfer {
   readonly connection: Connection;
-  /** Undefined unless this is a dry run. */
+  /** Undefined unless this is a dry transfer. */
   readonly dryRun: PassedIds | undefined;
   readonly mode: 'replace' | 'merge';
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
   readonly guard: Guard;
+  readonly runs: UploadRuns;
   /** The state of the current file, taking earlier runs into account. */
   state: 'unsent' | 'sent' | 'answered';
   /** The number of this run's requests that may be stored, because an attempt was not answered. */
   open: number;
 }
 
-export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
+export const nothingDone: JournalState = {
+  done: 0,
+  counts: noCounts,
+  unsent: 0,
+  notKept: 0,
+  failedFiles: {},
+};
 
 /**
  * Uploads one file. The file's reader skips the records that are already done, and each answered request is written to the
  * journal.
  */
 export async function uploadFile(
-  run: Run,
+  transfer: Transfer,
   file: OpenedFile,
   before: JournalState,
   journal: Journal | undefined,
+  run?: FileOfRun | undefined,
 ): Promise<FileResult> {
   const { path, type } = file;
   let state: JournalState = { ...before, end: undefined, read: undefined };
   warnUnread(file, 'are not sent');
-  const failedFile = new FailedFile(file, state.failedFiles, run.dryRun !== undefined);
+  const failedFile = new FailedFile(file, state.failedFiles, transfer.dryRun !== undefined);
   let answered = 0;
   const show = () => {
-    const failed = state.counts.failed + state.unsent;
-    run.progress.show({ path, bytes: file.bytes, bytesRead: file.bytesRead(), records: answered, failed });
+    const failed = state.counts.failed + state.unsent + state.notKept;
+    transfer.progress.show({
+      path,
+      bytes: file.bytes,
+      bytesRead: file.bytesRead(),
+      records: answered,
+      failed,
+    });
   };
   const reading: Reading = { show, broken: undefined };
   const cutter = new RequestCutter<undefined>(type, { first: state.done, ...perRequest });
@@ -91,35 +109,38 @@ export async function uploadFile(
   const sent = type === 'interactions' ? journal : undefined;
   const sending = {
     key: journal?.upload ?? crypto.randomUUID(),
-    dryRun: run.dryRun !== undefined,
-    mode: type === 'interactions' ? undefined : run.mode,
-    signal: run.signal,
+    dryRun: transfer.dryRun !== undefined,
+    mode: type === 'interactions' ? undefined : transfer.mode,
+    run,
+    signal: transfer.signal,
     onOpen: (change: 1 | -1) => {
-      run.open += change;
+      transfer.open += change;
     },
     sent,
-    refusesUnknown: run.dryRun === undefined,
+    refusesUnknown: transfer.dryRun === undefined,
   };
   for await (const { cut, outcome: answer } of sendCuts(
-    run.connection,
+    transfer.connection,
     type,
-    cutsOf(file, cutter, run, reading),
+    cutsOf(file, cutter, transfer, reading),
     sending,
   )) {
-    run.state = 'answered';
-    const outcome = run.dryRun?.settle(type, cut, answer) ?? answer;
+    transfer.state = 'answered';
+    transfer.runs.noteAnswer();
+    const outcome = transfer.dryRun?.settle(type, cut, answer) ?? answer;
     for (const failed of failedOf(file, cut, outcome)) {
-      noteFailed(run.tally, file, failed);
+      noteFailed(transfer.tally, file, failed);
       const place = `${unitOf(path)} ${failed.line}`;
       failedFile.add({ ...failed, reason: `${place}: ${reasonOf(failed.problems)}` });
     }
-    noteWarnings(run.tally, file, cut, outcome);
-    run.tally.addCleared(type, outcome.cleared);
+    noteWarnings(transfer.tally, file, cut, outcome);
+    transfer.tally.addCleared(type, outcome.cleared);
     answered += cut.end - cut.first;
     state = {
       done: cut.end,
       counts: addCounts(state.counts, outcome.counts),
       unsent: state.unsent + cut.skipped,
+      notKept: state.notKept + outcome.notKept,
       failedFiles: failedFile.flush(),
       requestId: outcome.requestIds.at(-1) ?? state.requestId,
     };
@@ -141,12 +162,12 @@ export async function uploadFile(
 export function resultOf(
   path: string,
   type: UploadType,
-  { counts, unsent, failedFiles, keptFields = [], skippedRows = [] }: JournalState,
+  { counts, unsent, notKept, failedFiles, keptFields = [], skippedRows = [] }: JournalState,
 ): FileResult {
   // An earlier run may have been given another path to the folder.
   const folder = path.slice(0, path.length - basename(path).length);
   const names = Object.keys(failedFiles).map((name) => `${folder}${basename(name)}`);
-  return { path, type, counts, unsent, failedFiles: names, keptFields, skippedRows };
+  return { path, type, counts, unsent, notKept, failedFiles: names, keptFields, skippedRows };
 }
 
 interface Reading {
@@ -161,7 +182,7 @@ interface Reading {
 async function* cutsOf(
   file: OpenedFile,
   cutter: RequestCutter<undefined>,
-  run: Run,
+  transfer: Transfer,
   reading: Reading,
 ): AsyncGenerator<FileCut> {
   let rows = new ByteLines('\n');
@@ -170,7 +191,7 @@ async function* cutsOf(
     const complete = { ...cut, rows, unsent };
     rows = new ByteLines('\n', rows.byteLength + 65_536);
     unsent = new ByteLines('\n', 1_024);
-    if (run.state === 'unsent') run.state = 'sent';
+    if (transfer.state === 'unsent') transfer.state = 'sent';
     return complete;
   };
   try {

@@ -12,7 +12,7 @@ import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { Discard } from './discard.tsx';
-import { intakeOptions } from './intake-options.ts';
+import { intakeCall } from './intake-call.ts';
 import { MissingIds } from './missing-ids.tsx';
 import { RejectionList } from './rejection-list.tsx';
 import { Replay } from './replay.tsx';
@@ -25,7 +25,7 @@ export function RejectionGroupScreen() {
   const title =
     `${typeName(filter.type ?? 'all types')}: ${filter.field ?? 'record'} ${filter.code ?? ''}`.trim();
   const back = (
-    <Link to="/rejections" search={{ request_id: filter.request_id }}>
+    <Link to="/rejections" search={{ request_id: filter.request_id, run_id: filter.run_id }}>
       Rejections
     </Link>
   );
@@ -49,20 +49,19 @@ export function RejectionGroupScreen() {
 
 function callsFor(filter: RejectionFilter): readonly TerminalCall[] {
   const query = queryText({ ...filter });
-  const options = intakeOptions(filter);
   return [
-    { what: 'List', path: `/v1/rejections${query}`, intake: `intake rejections list${options}` },
+    { what: 'List', path: `/v1/rejections${query}`, ...intakeCall('list', filter) },
     {
       what: 'Replay',
       path: `/v1/rejections/replay${query}`,
       method: 'POST',
-      intake: `intake rejections replay${options}`,
+      ...intakeCall('replay', filter),
     },
     {
       what: 'Discard',
       path: `/v1/rejections${query}`,
       method: 'DELETE',
-      intake: `intake rejections discard${options}`,
+      ...intakeCall('discard', filter),
     },
   ];
 }
@@ -114,7 +113,7 @@ function NothingLeft({ filter }: { readonly filter: RejectionFilter }) {
   return (
     <Empty title="This group has no open rejections.">
       <p>
-        <Link to="/rejections" search={{ request_id: filter.request_id }}>
+        <Link to="/rejections" search={{ request_id: filter.request_id, run_id: filter.run_id }}>
           See the other rejections
         </Link>
       </p>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { uploadTypes } from '../../../../client/src/generated/resources.ts';
-import { rejectionGroupsQuery } from '../../api/rejections.ts';
+import { type RejectionFilter, rejectionGroupsQuery } from '../../api/rejections.ts';
 import { queryText } from '../../api/request.ts';
 import type { RejectionGroup } from '../../api/types.ts';
 import { formatNumber, inConsoleWords, typeName } from '../../format/format.ts';
@@ -14,21 +14,18 @@ import { Page } from '../../parts/page.tsx';
 import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
-import { intakeOptions } from './intake-options.ts';
+import { intakeCall } from './intake-call.ts';
 import { Replay } from './replay.tsx';
 
 const route = getRouteApi('/frame/rejections');
 
-function columnsFor(requestId: string | undefined): readonly Column<RejectionGroup>[] {
+function columnsFor({ request_id, run_id }: RejectionFilter): readonly Column<RejectionGroup>[] {
   return [
     {
       title: 'Reason',
       cell: ({ type, code, field, example }) => (
         <>
-          <Link
-            to="/rejections/group"
-            search={{ type, code, field: field ?? undefined, request_id: requestId }}
-          >
+          <Link to="/rejections/group" search={{ type, code, field: field ?? undefined, request_id, run_id }}>
             {typeName(type)}: <code>{field ?? 'record'}</code> {code}
           </Link>
           {example && <div className="hint">{inConsoleWords(example.message)}</div>}
@@ -54,7 +51,7 @@ export function RejectionsScreen() {
             calls={[
               {
                 path: `/v1/rejections/summary${queryText(filter)}`,
-                intake: `intake rejections summary${intakeOptions(filter)}`,
+                ...intakeCall('summary', filter),
               },
             ]}
           />
@@ -67,7 +64,7 @@ export function RejectionsScreen() {
 }
 
 function RejectionFilters() {
-  const { type, request_id } = route.useSearch();
+  const { type, request_id, run_id } = route.useSearch();
   const change = useChangeFilter();
   return (
     <Filters>
@@ -77,11 +74,8 @@ function RejectionFilters() {
         onChange={(value) => change('type', value)}
         choices={typeChoices(uploadTypes)}
       />
-      <TextFilter
-        label="Upload (request id)"
-        value={request_id}
-        onChange={(value) => change('request_id', value)}
-      />
+      <TextFilter label="Request id" value={request_id} onChange={(value) => change('request_id', value)} />
+      <TextFilter label="Upload (run id)" value={run_id} onChange={(value) => change('run_id', value)} />
     </Filters>
   );
 }
@@ -100,7 +94,7 @@ function Groups() {
             <>
               <Table
                 caption="Rejections by reason"
-                columns={columnsFor(filter.request_id)}
+                columns={columnsFor(filter)}
                 rows={rejections}
                 keyOf={({ type, code, field }) => `${type} ${code} ${field}`}
               />

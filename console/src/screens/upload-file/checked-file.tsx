@@ -5,10 +5,13 @@ import { IntakeError } from '../../../../client/src/errors.ts';
 import { FileError } from '../../../../client/src/parsing/file-error.ts';
 import { ApiError } from '../../api/request.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
+import { Time } from '../../format/time.tsx';
+import { usePermits } from '../../frame/signed-in.tsx';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
 import { Problems } from './problems.tsx';
 import { rowsKeptMax } from './rows/failed-rows.ts';
+import { type EarlierUpload, earlierUploadOf } from './rows/file-run.ts';
 import type { FileUpload, Progress, Step, UploadState } from './rows/file-upload.ts';
 import { saveRest } from './rows/save-rest.ts';
 import { inScreenWords } from './rows/screen-words.ts';
@@ -23,6 +26,7 @@ interface CheckedFileProps {
 export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileProps) {
   const state = useSyncExternalStore(upload.subscribe, upload.state);
   const { progress, failed, error } = state;
+  const earlier = earlierUploadOf(error);
   useAskBeforeLeaving(state.canContinue || (progress !== undefined && progress.step !== 'check'));
   useForgetAfterUpload(state);
   return (
@@ -31,8 +35,11 @@ export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileP
         <h2>{state.hasUploaded ? 'Upload' : 'Check'}</h2>
         {progress && <ProgressBar progress={progress} waiting={state.waiting} onStop={() => upload.stop()} />}
         {!progress && <Outcome state={state} place={upload.checker.place.toLowerCase()} />}
-        {error !== undefined && <StepFailed error={error} />}
-        {!progress && <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />}
+        {earlier && <UploadedBefore earlier={earlier} onAgain={() => upload.uploadAgain()} />}
+        {error !== undefined && !earlier && <StepFailed error={error} hasFinished={hasFinished(state)} />}
+        {!progress && !earlier && (
+          <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />
+        )}
       </section>
       {!progress && failed.count > 0 && (
         <section className="card">
@@ -57,6 +64,7 @@ export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileP
 const stepNames: Readonly<Record<Step, string>> = {
   check: 'Checking the file',
   'dry-run': 'Asking the service, nothing is stored',
+  hash: 'Reading the file',
   upload: 'Uploading',
   'upload-corrected': 'Uploading the corrected rows',
 };
@@ -73,9 +81,11 @@ function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: Progr
     <div className="upload-progress">
       <label htmlFor={id}>{stepNames[step]}</label>
       <progress id={id} max={1} value={share} />
-      <p className="hint">
-        {countOf(rows, 'row')} {step === 'check' ? 'checked' : 'answered'}
-      </p>
+      {step !== 'hash' && (
+        <p className="hint">
+          {countOf(rows, 'row')} {step === 'check' ? 'checked' : 'answered'}
+        </p>
+      )}
       {waiting && <p role="status">{waiting}</p>}
       <button type="button" onClick={onStop}>
         Stop
@@ -85,8 +95,8 @@ function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: Progr
 }
 
 function Outcome({ state, place }: { readonly state: UploadState; readonly place: string }) {
-  const { finished, counts, cleared, failed, notSent, hasUploaded, repeatedIds, firstRepeated, openLine } =
-    state;
+  const { finished, counts, cleared, failed, notSent, notKept } = state;
+  const { hasUploaded, repeatedIds, firstRepeated, openLine } = state;
   return (
     <>
       {finished?.step === 'check' && (
@@ -125,11 +135,7 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
           <p className="notice-title">The whole file is stored.</p>
         </Done>
       )}
-      {hasUploaded && (
-        <p>
-          <Link to="/uploads">Show the receipts</Link>
-        </p>
-      )}
+      {hasUploaded && <ToUploads runId={state.run?.runId} />}
       {hasUploaded && counts.failed > 0 && (
         <p className="hint">
           Records that failed are kept as <Link to="/rejections">rejections</Link>. A rejection is removed
@@ -141,6 +147,12 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
         <p className="hint">
           {countOf(notSent, 'row was', 'rows were')} not sent, so no receipt counts them and no rejection
           keeps them. Correct them below, or save the rest before you leave.
+        </p>
+      )}
+      {hasUploaded && notKept > 0 && (
+        <p className="hint">
+          {countOf(notKept, 'row was', 'rows were')} sent and not kept, because of a problem of the service.
+          Save the rest, and upload it later.
         </p>
       )}
       {!hasUploaded && repeatedIds > 0 && (
@@ -161,6 +173,50 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
   );
 }
 
+function ToUploads({ runId }: { readonly runId: string | undefined }) {
+  const may = usePermits();
+  return (
+    <p>
+      {runId !== undefined && may('data:read') ? (
+        <Link to="/uploads/runs/$runId" params={{ runId }}>
+          Show this upload
+        </Link>
+      ) : (
+        <Link to="/uploads">Show the receipts</Link>
+      )}
+    </p>
+  );
+}
+
+interface UploadedBeforeProps {
+  readonly earlier: EarlierUpload;
+  readonly onAgain: () => void;
+}
+
+/** Asks before interactions are stored twice. Leaving this screen would end the upload, so the link opens another tab. */
+function UploadedBefore({ earlier: { runId, opened }, onAgain }: UploadedBeforeProps) {
+  const may = usePermits();
+  return (
+    <div className="notice" role="alert">
+      <p className="notice-title">This file was uploaded before</p>
+      <p>
+        It was uploaded on <Time value={opened} />. What is stored of it is shown on the page of the upload{' '}
+        {may('data:read') ? (
+          <Link to="/uploads/runs/$runId" params={{ runId }} target="_blank">
+            <code className="id">{runId}</code>
+          </Link>
+        ) : (
+          <code className="id">{runId}</code>
+        )}
+        . If you upload the file again, the interactions that are already stored are stored twice.
+      </p>
+      <button type="button" className="danger" onClick={onAgain}>
+        Upload again
+      </button>
+    </div>
+  );
+}
+
 function Verdict({ good, children }: { readonly good: boolean; readonly children: string }) {
   return (
     <div className={good ? 'notice notice-good' : 'notice'} role="status">
@@ -169,13 +225,14 @@ function Verdict({ good, children }: { readonly good: boolean; readonly children
   );
 }
 
-function StoredCounts({ state: { counts, notSent } }: { readonly state: UploadState }) {
+function StoredCounts({ state: { counts, notSent, notKept } }: { readonly state: UploadState }) {
   const shown = [
     ['Created', counts.created],
     ['Updated', counts.updated],
     ['Unchanged', counts.unchanged + counts.stale],
     ['Failed', counts.failed],
     ['Not sent', notSent],
+    ...(notKept > 0 ? [['Not kept', notKept] as const] : []),
   ] as const;
   return (
     <dl className="counts upload-counts" aria-label="What was stored">
@@ -189,7 +246,12 @@ function StoredCounts({ state: { counts, notSent } }: { readonly state: UploadSt
   );
 }
 
-function StepFailed({ error }: { readonly error: unknown }) {
+/** Returns whether nothing is left to send, except corrected rows. */
+function hasFinished({ hasUploaded, canContinue }: UploadState): boolean {
+  return hasUploaded && !canContinue;
+}
+
+function StepFailed({ error, hasFinished }: { readonly error: unknown; readonly hasFinished: boolean }) {
   if (error instanceof FileError)
     return (
       <Failure
@@ -202,7 +264,7 @@ function StepFailed({ error }: { readonly error: unknown }) {
   return (
     <Failure
       error={new ApiError(status ?? 0, code, inScreenWords(message), { requestId, details })}
-      what="The upload was interrupted"
+      what={hasFinished ? 'The upload could not be ended' : 'The upload was interrupted'}
     >
       {error.outcome === 'unknown' && <UnknownOutcome keys={idempotencyKeys} />}
     </Failure>
@@ -237,7 +299,7 @@ interface ActionsProps {
 }
 
 function Actions({ upload, state, onChangeSettings }: ActionsProps) {
-  const { hasUploaded, canContinue, corrected, failed, finished } = state;
+  const { hasUploaded, canContinue, corrected, failed, finished, run } = state;
   if (canContinue)
     return (
       <div className="action">
@@ -248,15 +310,26 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
       </div>
     );
   if (hasUploaded) {
-    if (failed.count === 0) return null;
-    if (corrected === 0)
-      return <p>Correct rows below and upload them, or save the rest to correct it later.</p>;
+    if (run?.hasEnded)
+      return failed.count > 0 && <p>The upload has ended. Save the rest to correct it later.</p>;
     return (
-      <div className="buttons">
-        <button type="button" className="primary" onClick={() => upload.uploadCorrected()}>
-          Upload {countOf(corrected, 'corrected row')}
-        </button>
-      </div>
+      <>
+        {failed.count > 0 && corrected === 0 && (
+          <p>Correct rows below and upload them, or save the rest to correct it later.</p>
+        )}
+        <div className="buttons">
+          {corrected > 0 && (
+            <button type="button" className="primary" onClick={() => upload.uploadCorrected()}>
+              Upload {countOf(corrected, 'corrected row')}
+            </button>
+          )}
+          {run && (
+            <button type="button" onClick={() => upload.finish()}>
+              End the upload
+            </button>
+          )}
+        </div>
+      </>
     );
   }
   const passing = finished && finished.rows - finished.failed + corrected;
@@ -296,10 +369,12 @@ function useAskBeforeLeaving(isUploading: boolean): void {
 }
 
 /** Invalidates the caches of other screens after an upload, because these screens show stored data. */
-function useForgetAfterUpload({ hasUploaded, progress }: UploadState): void {
+function useForgetAfterUpload({ hasUploaded, progress, run }: UploadState): void {
   const client = useQueryClient();
   const isDone = hasUploaded && progress === undefined;
+  const hasEnded = run?.hasEnded;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the end of the run is shown too.
   useEffect(() => {
     if (isDone) client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
-  }, [client, isDone]);
+  }, [client, isDone, hasEnded]);
 }

@@ -19,7 +19,8 @@ interface ProblemsProps {
  * correct rows in place.
  */
 export function Problems({ upload, state }: ProblemsProps) {
-  const { failed, corrected, canContinue } = state;
+  const { failed, corrected, canContinue, run } = state;
+  const isFrozen = canContinue || run?.hasEnded === true;
   const [group, setGroup] = useState<string>();
   const [page, setPage] = useState(0);
   // This is computed once per reason, because a corrected row must not disappear from the list while the user works on it.
@@ -58,13 +59,13 @@ export function Problems({ upload, state }: ProblemsProps) {
         {countOf(lines.length, 'row')}
         {group === undefined ? '' : ' with this reason'}, {formatNumber(corrected)} corrected
       </p>
-      {chosen?.column && !canContinue && (
+      {chosen?.column && !isFrozen && (
         <WrongValues upload={upload} column={chosen.column} rows={rowsOf(lines)} />
       )}
       <ul className="records failed-rows">
         {shown.map((line) => {
           const row = failed.get(line);
-          return row && <RowEditor key={line} row={row} upload={upload} isFrozen={canContinue} />;
+          return row && <RowEditor key={line} row={row} upload={upload} isFrozen={isFrozen} />;
         })}
       </ul>
       <Pages page={page} pages={Math.ceil(lines.length / rowsPerPage)} onPage={setPage} />

@@ -1,9 +1,11 @@
 import './upload-file.css';
+import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { resources, type UploadType, uploadTypes } from '../../../../client/src/generated/resources.ts';
 import { FileError } from '../../../../client/src/parsing/file-error.ts';
 import { uploadPermission } from '../../api/permissions.ts';
+import { forgetRuns } from '../../api/runs.ts';
 import { formatBytes } from '../../format/format.ts';
 import { shellOptions, shellWord } from '../../format/shell-word.ts';
 import { QuotaNotice } from '../../frame/quota-notice.tsx';
@@ -47,7 +49,13 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
     readonly encoding: string | undefined;
   }>();
   const [upload, setUpload] = useState<FileUpload>();
-  useEffect(() => () => upload?.stop(), [upload]);
+  const client = useQueryClient();
+  useEffect(
+    () => () => {
+      upload?.leave().then(() => forgetRuns(client));
+    },
+    [client, upload],
+  );
 
   const read = async (file: File, encoding?: string, before?: Settings) => {
     setProblem(undefined);

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { receiptQuery } from '../../api/records.ts';
-import type { BatchAnswer, Counts, Receipt } from '../../api/types.ts';
+import type { BatchAnswer, Receipt } from '../../api/types.ts';
 import { formatBytes, formatDuration, formatNumber, typeName } from '../../format/format.ts';
 import { shellWord } from '../../format/shell-word.ts';
 import { Time } from '../../format/time.tsx';
@@ -13,19 +13,10 @@ import { None, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Count, Table } from '../../parts/table.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
+import { CountList, counted, countNames } from './count-list.tsx';
 import { UploadErrors } from './upload-errors.tsx';
 
 const route = getRouteApi('/frame/uploads/$requestId');
-
-const countNames = {
-  received: 'Received',
-  created: 'Created',
-  updated: 'Updated',
-  unchanged: 'Unchanged',
-  stale: 'Stale',
-  failed: 'Failed',
-} as const satisfies Record<keyof Counts, string>;
-const counted = Object.keys(countNames) as (keyof typeof countNames)[];
 
 const batchColumns: readonly Column<BatchAnswer>[] = [
   { title: 'Batch', numeric: true, cell: ({ batch }) => formatNumber(batch) },
@@ -43,7 +34,7 @@ export function UploadScreen() {
   const may = usePermits();
   return (
     <Page
-      title="Upload"
+      title="Request"
       back={<Link to="/uploads">Uploads</Link>}
       lead={<code className="id">{requestId}</code>}
     >
@@ -107,6 +98,7 @@ function ReceiptFacts({ receipt }: { readonly receipt: Receipt }) {
         ['Size', formatBytes(receipt.body_bytes)],
         ['Key', <code key="key">{receipt.key_id}</code>],
         ['Idempotency key', receipt.idempotency_key ?? <None key="none" />],
+        ['Upload of files', <OfRun key="run" runId={receipt.run_id} />],
         ...(receipt.complete
           ? []
           : [['Missing batches', receipt.missing_batches.map(formatNumber).join(', ')] as const]),
@@ -115,21 +107,12 @@ function ReceiptFacts({ receipt }: { readonly receipt: Receipt }) {
   );
 }
 
-function CountList({ counts }: { readonly counts: Counts }) {
+function OfRun({ runId }: { readonly runId: string | null }) {
+  if (!runId) return <None />;
   return (
-    <>
-      <dl className="counts">
-        {counted.map((name) => (
-          <div key={name}>
-            <dt>{countNames[name]}</dt>
-            <dd>{formatNumber(counts[name])}</dd>
-          </div>
-        ))}
-      </dl>
-      {counts.stale > 0 && (
-        <p className="hint">Stale records are older than what is stored, so they changed nothing.</p>
-      )}
-    </>
+    <Link to="/uploads/runs/$runId" params={{ runId }}>
+      <code className="id">{runId}</code>
+    </Link>
   );
 }
 

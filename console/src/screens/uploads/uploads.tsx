@@ -1,12 +1,8 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { uploadTypes } from '../../../../client/src/generated/resources.ts';
 import { uploadPermissions } from '../../api/permissions.ts';
-import { receiptPagesQuery } from '../../api/records.ts';
 import { queryText } from '../../api/request.ts';
-import type { ReceiptSummary } from '../../api/types.ts';
 import { shellOptions } from '../../format/shell-word.ts';
-import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import {
   Filters,
@@ -16,27 +12,15 @@ import {
   TimeFilter,
   typeChoices,
 } from '../../parts/filters.tsx';
-import { Pages } from '../../parts/more.tsx';
 import { Empty, NothingFound, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
-import { type Column, Table } from '../../parts/table.tsx';
-import { Line, Terminal } from '../../parts/terminal.tsx';
-import { outcomeChoices, receiptColumns } from './receipt-columns.tsx';
+import { Terminal } from '../../parts/terminal.tsx';
+import { outcomeChoices } from './receipt-columns.tsx';
+import { RequestList } from './request-list.tsx';
+import { Runs } from './runs.tsx';
 
 const route = getRouteApi('/frame/uploads');
-
-const columns: readonly Column<ReceiptSummary>[] = [
-  {
-    title: 'Received',
-    cell: ({ request_id, received }) => (
-      <Link to="/uploads/$requestId" params={{ requestId: request_id }}>
-        <Time value={received} />
-      </Link>
-    ),
-  },
-  ...receiptColumns,
-];
 
 export function UploadsScreen() {
   const may = usePermits();
@@ -46,18 +30,23 @@ export function UploadsScreen() {
       title="Uploads"
       lead={
         <>
-          Every upload has a receipt: what arrived, what was stored and what failed.{' '}
+          Every request has a receipt: what arrived, what was stored and what failed.{' '}
           {uploadPermissions.some(may) && <Link to="/upload-file">Upload a file</Link>}
         </>
       }
     >
       {may('data:read') ? (
         <>
-          <UploadFilters />
-          <UploadList />
+          {!isFiltered(filter) && <Runs />}
+          <Requests />
           <Terminal
             calls={[
-              { path: `/v1/requests${queryText(filter)}`, intake: `intake requests${shellOptions(filter)}` },
+              { what: 'Uploads of files', path: '/v1/runs' },
+              {
+                what: 'Requests',
+                path: `/v1/requests${queryText(filter)}`,
+                intake: `intake requests${shellOptions(filter)}`,
+              },
             ]}
           />
         </>
@@ -68,7 +57,7 @@ export function UploadsScreen() {
   );
 }
 
-function UploadFilters() {
+function RequestFilters() {
   const filter = route.useSearch();
   const { type, status, idempotency_key, from, to } = filter;
   const change = useChangeFilter();
@@ -97,36 +86,22 @@ function UploadFilters() {
   );
 }
 
-function UploadList() {
+function Requests() {
   const filter = route.useSearch();
-  const uploads = useInfiniteQuery(receiptPagesQuery(filter));
   return (
     <section className="card">
-      <h2 className="visually-hidden">Receipts</h2>
-      <Pages
-        query={uploads}
-        what="The uploads"
-        one="upload"
-        rowsOf={({ requests }) => requests}
-        empty={<NoUploads filtered={isFiltered(filter)} />}
-      >
-        {(rows) => (
-          <Table caption="Uploads" columns={columns} rows={rows} keyOf={({ request_id }) => request_id} />
-        )}
-      </Pages>
+      <h2>Requests</h2>
+      <RequestFilters />
+      <RequestList filter={filter} empty={<NoRequests filtered={isFiltered(filter)} />} />
     </section>
   );
 }
 
-function NoUploads({ filtered }: { readonly filtered: boolean }) {
+function NoRequests({ filtered }: { readonly filtered: boolean }) {
   return (
-    <NothingFound filtered={filtered} one="upload" all={<Link to="/uploads">Show all uploads</Link>}>
-      <Empty title="No uploads.">
-        <p>
-          Receipts are kept for 30 days, unless the operator has set another time.{' '}
-          <Link to="/upload-file">Upload a file</Link>, here or from a terminal:
-        </p>
-        <Line text="intake upload shops.csv" />
+    <NothingFound filtered={filtered} one="request" all={<Link to="/uploads">Show all uploads</Link>}>
+      <Empty title="No requests.">
+        <p>Receipts are kept for 30 days, unless the operator has set another time.</p>
       </Empty>
     </NothingFound>
   );

@@ -3,8 +3,9 @@ import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
 import { type DescribedFile, describeFile, type Settings } from './describe-file.ts';
 import { FailedRows, type FailedSnapshot } from './failed-rows.ts';
-import { openBlob } from './open-blob.ts';
+import { openBlob, unreadable } from './open-blob.ts';
 import { type Row, RowChecker } from './row-checker.ts';
+import { Sha256 } from './sha256.ts';
 
 /** This file runs in a worker. It reads a file and checks its rows. */
 
@@ -18,6 +19,7 @@ interface Reading {
 /** The page's request, which is sent once. After a request to read rows, the page sends `next` for each further chunk. */
 export type Asked =
   | { readonly wants: 'description'; readonly file: File; readonly encoding: string | undefined }
+  | { readonly wants: 'hash'; readonly file: File }
   | ({ readonly wants: 'check' } & Reading)
   | ({ readonly wants: 'rows'; readonly skip: number } & Reading);
 
@@ -45,6 +47,7 @@ export interface Checked {
 /** Errors are sent as strings, because class instances do not survive the transfer. */
 export type Answered =
   | { readonly is: 'described'; readonly described: DescribedFile }
+  | { readonly is: 'hashed'; readonly sha256: string }
   | { readonly is: 'progress'; readonly rows: number; readonly share: number }
   | ({ readonly is: 'checked' } & Checked)
   | ({ readonly is: 'rows' } & ReadRows)
@@ -65,6 +68,7 @@ addEventListener('message', ({ data }: MessageEvent<Asked | 'next'>) => {
 async function answer(asked: Asked): Promise<void> {
   if (asked.wants === 'description')
     return send({ is: 'described', described: await describeFile(asked.file, asked.encoding) });
+  if (asked.wants === 'hash') return send({ is: 'hashed', sha256: await hash(asked.file) });
   if (asked.wants === 'check') return send({ is: 'checked', ...(await check(asked)) });
   for await (const read of readRows(asked, asked.skip)) {
     const wanted = new Promise<void>((resolve) => {
@@ -82,6 +86,22 @@ function report(error: unknown): void {
 
 function send(answered: Answered): void {
   postMessage(answered);
+}
+
+async function hash(file: File): Promise<string> {
+  const reader = file.stream().getReader();
+  const sha256 = new Sha256();
+  let bytesRead = 0;
+  let shownAtMs = performance.now();
+  for (;;) {
+    const { value, done } = await reader.read().catch(unreadable);
+    if (done) return sha256.hex();
+    sha256.add(value);
+    bytesRead += value.length;
+    if (performance.now() - shownAtMs < progressMs) continue;
+    shownAtMs = performance.now();
+    send({ is: 'progress', rows: 0, share: bytesRead / file.size });
+  }
 }
 
 /** Runs all checks that need neither the service nor other records. */

@@ -74,7 +74,7 @@ function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
   return start.every((byte, at) => bytes[at] === byte);
 }
 
-function unreadable(): never {
+export function unreadable(): never {
   throw new FileError('The browser cannot read the file. If it was changed or moved, choose it again.');
 }
 

@@ -25,8 +25,8 @@ export interface Row {
   readonly problems: readonly RowProblem[];
   /** The columns of `cells` that the row does not have, so that stored values are kept unless a correction sets them. */
   readonly absent?: readonly string[] | undefined;
-  /** Whether the service has answered the row, or an earlier version of it, and therefore a receipt counts it. */
-  readonly isAnswered?: boolean | undefined;
+  /** What counts the row, or an earlier version of it, if it was sent: a receipt, or nothing because it was not kept. */
+  readonly sent?: 'counted' | 'not-kept' | undefined;
 }
 
 /** Checks rows in the same way as the command does. A row comes from the file or was corrected on the screen. */
@@ -154,10 +154,14 @@ export class RowChecker {
   }
 
   /** Returns the row with the problems that the service reported for it. */
-  withAnswer(row: Row, problems: readonly { field: string | null; code: string; message: string }[]): Row {
+  withAnswer(
+    row: Row,
+    sent: Row['sent'],
+    problems: readonly { field: string | null; code: string; message: string }[],
+  ): Row {
     return {
       ...row,
-      isAnswered: true,
+      sent,
       problems: problems.map(({ field, code, message }) => this.#problem(field, code, message)),
     };
   }

@@ -5,6 +5,11 @@ import { inConsoleWords } from '../../../format/format.ts';
  * messages mention the command's options. The order matters, because later patterns match parts of earlier ones.
  */
 const words: readonly (readonly [RegExp, string])[] = [
+  [/ Open another run with POST \S+ for what is not stored yet\./, ' Continue to upload the rest.'],
+  [
+    / End runs when their files are sent, with POST \S+?\.$/,
+    ' Wait until some of them end or are a day old.',
+  ],
   // The screen shows links instead.
   [/ The outcome is unknown: .*$/s, ''],
   [/^it /, 'The file '],

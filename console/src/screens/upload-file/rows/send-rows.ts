@@ -2,7 +2,12 @@ import type { Connection } from '../../../../../client/src/connection.ts';
 import type { UploadType } from '../../../../../client/src/generated/resources.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { type Cut, RequestCutter } from '../../../../../client/src/uploading/request-cutter.ts';
-import { type Outcome, type SentRequests, sendCuts } from '../../../../../client/src/uploading/send-cuts.ts';
+import {
+  type FileOfRun,
+  type Outcome,
+  type SentRequests,
+  sendCuts,
+} from '../../../../../client/src/uploading/send-cuts.ts';
 import type { Row } from './row-checker.ts';
 
 /**
@@ -48,6 +53,7 @@ export interface Sending {
   readonly key: string;
   readonly mode: 'replace' | 'merge';
   readonly dryRun: boolean;
+  readonly run?: FileOfRun | undefined;
   /** The number of rows answered before an interruption. */
   readonly done: number;
   readonly sent: SentRows;
@@ -65,7 +71,7 @@ export interface Answered {
 /** Sends rows in several concurrent requests, and yields the responses in row order. */
 export async function* sendRows(
   rows: AsyncIterable<readonly Row[]>,
-  { connection, type, key, mode, dryRun, done, sent, signal }: Sending,
+  { connection, type, key, mode, dryRun, run, done, sent, signal }: Sending,
 ): AsyncGenerator<Answered> {
   const cutter = new RequestCutter<Row>(type, { first: done, ...perRequest });
   const reading: Reading = { broken: undefined };
@@ -73,6 +79,7 @@ export async function* sendRows(
     key,
     mode,
     dryRun,
+    run,
     sent,
     signal,
   }))
