@@ -10,11 +10,13 @@ import { interactions, keyedInteractions } from './interactions.ts';
 import { merges } from './merges.ts';
 import { keyOperators, neighbours } from './operators.ts';
 import { browsers, interactionBatches, replays } from './replays.ts';
+import { runs } from './runs.ts';
 
 /** Every kind of client. A new capability adds one. */
 export const clientKinds: readonly ClientKind[] = [
   exports,
   merges,
+  runs,
   interactions,
   keyedInteractions,
   interactionBatches,
