@@ -203,7 +203,8 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       cleared: {
         type: 'object',
         additionalProperties: { type: 'integer', minimum: 1 },
-        description: 'only in the answer to a dry run: how many stored values would be lost, by field',
+        description:
+          'only in the answer to a dry run: how many stored values would be lost, by field, also by records whose reference is missing',
       },
     },
   ),

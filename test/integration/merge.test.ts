@@ -325,6 +325,21 @@ it('a dry run counts the stored values that would be lost', async () => {
   expect(await rehearse([{ shop_id: shops[0]?.shop_id, created: null }], 'merge')).toEqual({ created: 1 });
 });
 
+it('a dry run counts what a record would clear once its missing reference is stored', async () => {
+  const { replace, call } = await newOrganisation();
+  const shop = newShop();
+  await replace('shops', shop);
+  const transaction = { ...newTransaction(shop.shop_id), updated: '2026-03-14T00:00:00Z' };
+  await replace('transactions', { ...transaction, source: 'online' });
+  const moved = { ...transaction, shop_id: randomUUID() };
+  const rehearse = async (...records: object[]) =>
+    (await call('POST', '/v1/data/transactions?dry_run=true', { records })).body.cleared;
+  expect(await rehearse(moved)).toEqual({ source: 1 });
+  // A record that fails for another reason, is not stored yet or is stale would clear nothing.
+  const older = { ...moved, updated: '2026-03-13T00:00:00Z' };
+  expect(await rehearse({ ...moved, amount: 'much' }, newTransaction(randomUUID()), older)).toEqual({});
+});
+
 it('interactions cannot be merged', async () => {
   const { call } = await newOrganisation();
   const { status, body } = await call('POST', '/user-interactions/batch?mode=merge', { records: [{}] });

@@ -2897,7 +2897,7 @@ export interface components {
             batches: components["schemas"]["BatchAnswer"][];
             /** @description true in the answer to a dry run, else absent */
             dry_run?: boolean;
-            /** @description only in the answer to a dry run: how many stored values would be lost, by field */
+            /** @description only in the answer to a dry run: how many stored values would be lost, by field, also by records whose reference is missing */
             cleared?: {
                 [key: string]: number;
             };
