@@ -460,7 +460,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     index,
     id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
     field: { type: ['string', 'null'] },
-    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown'] },
+    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown', 'run_ended'] },
     message: text,
   }),
   Warning: closed({

@@ -3437,7 +3437,7 @@ export interface components {
             id: string | null;
             field: string | null;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "not_stored" | "outcome_unknown";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "not_stored" | "outcome_unknown" | "run_ended";
             message: string;
         };
         Warning: {
