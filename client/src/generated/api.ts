@@ -920,7 +920,7 @@ export interface paths {
         };
         /**
          * Get a run
-         * @description Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still kept as rejections. Runs are kept as long as receipts.
+         * @description Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still kept as rejections, up to the first 500,000. Runs are kept as long as receipts.
          *
          *     Needs the permission `data:read`.
          */
