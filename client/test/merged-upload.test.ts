@@ -127,6 +127,19 @@ it('--replace shows which stored values it would clear, and stores nothing until
   expect(await replace()).toMatchObject({ exitCode: 0 });
 });
 
+it('--replace asks about records that refer to another file of the upload', async () => {
+  const [shop, later, transaction] = [randomUUID(), randomUUID(), randomUUID()];
+  const columns = 'transaction_id,shop_id,region,savings,amount';
+  put('shops.csv', 'shop_id,name,region', `${shop},Tea House,GB`);
+  put('transactions.csv', `${columns},source`, `${transaction},${shop},GB,1,2,online`);
+  const files = ['upload', 'shops.csv', 'transactions.csv'];
+  expect(await runIntake(place, ...files)).toMatchObject({ exitCode: 0 });
+  put('shops.csv', 'shop_id,name,region', `${later},Tea Room,GB`);
+  put('transactions.csv', columns, `${transaction},${later},GB,1,2`);
+  const refused = await runIntake(place, ...files, '--replace');
+  expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('source of 1 transactions') });
+});
+
 it('--replace needs a file that can be read twice, and all required columns', async () => {
   expect(await runIntake(place, 'upload', '-', '--type', 'shops', '--replace')).toMatchObject({
     exitCode: 2,

@@ -203,7 +203,8 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       cleared: {
         type: 'object',
         additionalProperties: { type: 'integer', minimum: 1 },
-        description: 'only in the answer to a dry run: how many stored values would be lost, by field',
+        description:
+          'only in the answer to a dry run: how many stored values would be lost, by field, also by records whose reference is missing',
       },
     },
   ),
@@ -459,7 +460,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     index,
     id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
     field: { type: ['string', 'null'] },
-    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown'] },
+    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown', 'run_ended'] },
     message: text,
   }),
   Warning: closed({

@@ -181,6 +181,7 @@ async function keepRejection(
     count: 1,
     rejectionIds: binaryArray('uuid', [randomUUIDv7()]),
     kindIds: binaryArray('uuid', [kindId]),
+    requestIds: binaryArray('uuid', [requestId]),
     indices: binaryArray('int4', [0]),
     recordIds: binaryArray('uuid', [isKeyed(added) ? interactionId : null]),
     updated: binaryArray('timestamptz', [null]),
@@ -189,7 +190,7 @@ async function keepRejection(
   };
   await Promise.all([
     storeKinds(client, organisationId, type, kinds.all),
-    keepRejections(client, organisationId, type, requestId, rejections),
+    keepRejections(client, organisationId, type, rejections),
   ]);
   return kindId;
 }

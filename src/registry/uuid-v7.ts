@@ -31,6 +31,15 @@ export function uuidFloor(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
+/** The next id, which has the same time. */
+export function uuidAfter(id: string): string {
+  const next = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
+  return next
+    .toString(16)
+    .padStart(32, '0')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
 /** For ids that are compared with the database's times. The clock of this process may differ. */
 export function uuidV7At(time: Date): string {
   return uuidFloor(time.getTime()).slice(0, 14) + randomUUIDv7().slice(14);

@@ -8,6 +8,7 @@ export interface NewRejections {
   readonly count: number;
   readonly rejectionIds: Buffer;
   readonly kindIds: Buffer;
+  readonly requestIds: Buffer;
   readonly indices: Buffer;
   readonly recordIds: Buffer;
   /** The records' own `updated`. */
@@ -22,13 +23,14 @@ const columns =
 const sent: readonly (readonly [string, ArrayType])[] = [
   ['rejection_id', 'uuid'],
   ['kind_id', 'uuid'],
+  ['request_id', 'uuid'],
   ['index', 'int4'],
   ['record_id', 'uuid'],
   ['updated', 'timestamptz'],
   ['record', 'text'],
   ['mode', 'text'],
 ];
-const [typeAt, requestAt] = [`$${sent.length + 2}`, `$${sent.length + 3}`];
+const typeAt = `$${sent.length + 2}`;
 
 /**
  * There is one rejection per record. If another upload with the same failed record commits first, fewer rows are
@@ -36,7 +38,7 @@ const [typeAt, requestAt] = [`$${sent.length + 2}`, `$${sent.length + 3}`];
  */
 const text = `
   insert into rejections (${columns})
-  select i.organisation_id, i.rejection_id, ${typeAt}, i.kind_id, ${requestAt}, i.index, i.record_id, i.updated, i.record,
+  select i.organisation_id, i.rejection_id, ${typeAt}, i.kind_id, i.request_id, i.index, i.record_id, i.updated, i.record,
     i.mode
   from ${sentRows(
     sent.map(([name]) => name),
@@ -48,10 +50,9 @@ export async function keepRejections(
   client: Client,
   organisationId: string,
   type: UploadType,
-  requestId: string,
-  { count, rejectionIds, kindIds, indices, recordIds, updated, texts, modes }: NewRejections,
+  { count, rejectionIds, kindIds, requestIds, indices, recordIds, updated, texts, modes }: NewRejections,
 ): Promise<void> {
-  const arrays = [rejectionIds, kindIds, indices, recordIds, updated, texts, modes];
-  const values = [organisationId, ...arrays, type, requestId];
+  const arrays = [rejectionIds, kindIds, requestIds, indices, recordIds, updated, texts, modes];
+  const values = [organisationId, ...arrays, type];
   await queryRows(client, { name: 'keep failed records', text, values }, count);
 }

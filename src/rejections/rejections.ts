@@ -1,5 +1,6 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
+import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import { withinBytes } from '../records/within-bytes.ts';
@@ -268,6 +269,12 @@ export async function findRejectionsOf(
 }
 
 export interface KeptRecord {
+  readonly rejection_id: string;
+  readonly kind_id: string;
+  readonly request_id: string;
+  readonly index: number;
+  readonly record_id: string;
+  readonly updated: string | null;
   readonly mode: Mode;
   readonly record: string | null;
 }
@@ -278,8 +285,10 @@ export async function readKept(
   rejections: readonly Pick<EarlierRejection, 'rejection_id'>[],
 ): Promise<Map<string, KeptRecord>> {
   if (rejections.length === 0) return new Map();
-  const { rows } = await client.query<KeptRecord & { rejection_id: string }>({
-    text: 'select rejection_id, mode, record from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])',
+  const { rows } = await client.query<KeptRecord>({
+    text: `
+      select rejection_id, kind_id, request_id, index, record_id, ${exactTime('updated')} as updated, mode, record
+      from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])`,
     values: [organisationId, rejections.map(({ rejection_id }) => rejection_id)],
   });
   return new Map(rows.map((row) => [row.rejection_id, row]));

@@ -15,6 +15,9 @@ export const runLimits = {
   fileClaimsMovedMax: 50_000,
   /** Requests get their ids from the clocks of processes, which differ from the clock that times the run by less. */
   clocksApartMs: 3_600_000,
+  /** Rejections are found by run only up to this many requests with failed records, and about this many such records. */
+  failedRequestsMax: 5_000,
+  failedRecordsMax: 500_000,
   perPageMax: 100,
   perPageDefault: 20,
 } as const;

@@ -119,7 +119,19 @@ async function outcomesFor(
     indexed.isNullAt(column, row) || undeletes(field, column, row);
   for (const [row, differing] of compared.differing)
     for (const [column, field] of fields.entries())
-      if (differing & (1 << column) && outcomes[row] === updated && isLost(field, column, row))
+      if (
+        differing & (1 << column) &&
+        isStoredOrWaits(outcomes[row] as Outcome) &&
+        isLost(field, column, row)
+      )
         cleared[field] = (cleared[field] ?? 0) + 1;
   return { outcomes, checked };
+}
+
+/** A missing reference may be in an earlier file of the same upload, which a dry run has not stored. */
+function isStoredOrWaits(outcome: Outcome): boolean {
+  return (
+    outcome === updated ||
+    (outcome.kind === 'failed' && outcome.problems.every(({ code }) => code === 'reference_not_found'))
+  );
 }

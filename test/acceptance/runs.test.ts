@@ -219,6 +219,27 @@ describe('requests of a run', () => {
     expectCode(await other.get(`/v1/runs/${runId}`), 404, 'run_not_found');
   });
 
+  it('477: with very many failed records show the reasons of the first ones, and are no filter for rejections', async () => {
+    const runId = await openRun();
+    const first = await uploadIn(runId, [{ ...newTag(), name: 7 }]);
+    await uploadIn(runId, [{ ...newTag(), name: null }]);
+    const found = () => api.get(`/v1/rejections?run_id=${runId}`);
+    expect((await found()).body.rejections).toHaveLength(2);
+    const many = 'update receipts set failed = 500000 where request_id = $1';
+    await queryDatabase(url, many, [first.body.request_id]);
+    expect((await api.get(`/v1/runs/${runId}`)).body.reasons).toMatchObject([
+      { code: 'wrong_type', field: 'name', count: 1 },
+    ]);
+    for (const answer of [
+      await found(),
+      await api.get(`/v1/rejections/summary?run_id=${runId}`),
+      await api.post(`/v1/rejections/replay?run_id=${runId}`, undefined),
+    ]) {
+      expectCode(answer, 400, 'invalid_request');
+      expect(answer.body.details).toMatchObject([{ field: 'run_id', code: 'too_large' }]);
+    }
+  });
+
   it('478: count from eight connections at once, and change nothing in the run itself', async () => {
     const runId = await openRun();
     const rowOf = () => queryDatabase(url, 'select xmin, ctid from runs where run_id = $1', [runId]);

@@ -139,14 +139,24 @@ it('a rejected merge is kept with its fields, and the next one is added to it', 
   const [both] = await rejections();
   expect(both.record).toEqual({ shop_id: id, is_public: null, name: 'Tea House', region: 'nowhere' });
   expect(errorsIn(both)).toEqual([['region', 'invalid_format']]);
-  // Only a record with all these fields settles it.
+  // What is stored is taken out of it.
   await merge('shops', { shop_id: id, region: 'FR' });
-  expect(await rejections()).toHaveLength(1);
-  await merge('shops', { shop_id: id, region: 'FR', name: 'Tea Shop', is_public: false });
+  const [left, ...others] = await rejections();
+  expect(others).toEqual([]);
+  expect(left).toEqual({
+    ...both,
+    rejection_id: left.rejection_id,
+    record: { shop_id: id, is_public: null, name: 'Tea House' },
+  });
+  await merge('shops', { shop_id: id, name: 'Tea Shop' });
+  expect(await rejections()).toMatchObject([{ record: { shop_id: id, is_public: null } }]);
+  await merge('shops', { shop_id: id, is_public: false });
   expect(await rejections()).toEqual([]);
   // In one batch, too.
   await merge('shops', { shop_id: id, name: 5 }, { shop_id: id, region: 5 }, { shop_id: id, region: 'DE' });
-  expect(await rejections()).toMatchObject([{ record: { shop_id: id, name: 5, region: 5 } }]);
+  expect((await rejections()).map(({ record }: { record: object }) => record)).toEqual([
+    { shop_id: id, name: 5 },
+  ]);
   await merge('shops', { shop_id: id, name: 5 }, { shop_id: id, region: 'DE', name: 'Tea House' });
   expect(await rejections()).toEqual([]);
   expect(await shopWith(id)).toMatchObject({ name: 'Tea House', region: 'DE', is_public: false });
@@ -208,6 +218,73 @@ it('a replay merges what was to be merged and replaces the rest', async () => {
   expect(await shopWith(shop.shop_id)).toMatchObject({ is_public: true });
 });
 
+it('a replay never writes over a field that was stored later', async () => {
+  const { replace, merge, rejections, call } = await newOrganisation();
+  const [shop, later] = [newShop(), newShop()];
+  await replace('shops', shop);
+  const stored = { ...newTransaction(shop.shop_id), amount: 1, source: 'old', discount_name: 'Old' };
+  const [merged, replaced] = [stored, { ...stored, transaction_id: randomUUID() }];
+  await replace('transactions', merged, replaced);
+  const change = { shop_id: later.shop_id, amount: 2, source: 'rejected' };
+  await merge('transactions', { transaction_id: merged.transaction_id, ...change });
+  const { discount_name: _, ...whole } = { ...replaced, ...change };
+  await replace('transactions', whole);
+  const before = await rejections();
+  for (const { transaction_id } of [merged, replaced]) {
+    await merge('transactions', { transaction_id, amount: 3 });
+    await merge('transactions', { transaction_id, amount: 3 });
+  }
+  expect(await rejections()).toMatchObject(
+    before.map(({ request_id, rejected, errors }: Record<string, unknown>) => ({
+      request_id,
+      rejected,
+      errors,
+    })),
+  );
+  await replace('shops', later);
+  expect((await call('POST', '/v1/rejections/replay')).body.remaining).toBe(0);
+  const transactionWith = async (id: string) => (await call('GET', `/v1/data/transactions/${id}`)).body;
+  const expected = { shop_id: later.shop_id, amount: 3, source: 'rejected' };
+  expect(await transactionWith(merged.transaction_id)).toMatchObject({
+    ...expected,
+    discount_name: 'Old',
+  });
+  // In the order sent, the record that replaces the stored one clears what it lacks, before the merge.
+  expect(await transactionWith(replaced.transaction_id)).toMatchObject({
+    ...expected,
+    discount_name: null,
+  });
+  expect((await call('GET', '/v1/rejections/summary')).body.rejections).toEqual([]);
+});
+
+it.each(['replace', 'merge'])(
+  'a rejection that merges were added to (mode=%s) keeps its time',
+  async (mode) => {
+    const { replace, merge, rejections, call, shopWith } = await newOrganisation();
+    const shop = newShop();
+    await replace('shops', shop);
+    const id = shop.shop_id;
+    const [first, second, third] = ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z'];
+    const record = { ...shop, region: 5, updated: second };
+    await call('POST', `/v1/data/shops?mode=${mode}`, { records: [record] });
+    await merge('shops', { shop_id: id, name: 5 });
+    // An older version is stored, and another one fails, but the rejection is newer.
+    await replace('shops', { ...shop, name: 'Older', updated: first });
+    await merge(
+      'shops',
+      { shop_id: id, region: 'FR', updated: first },
+      { shop_id: id, is_public: 5, updated: first },
+    );
+    expect(await rejections()).toMatchObject([
+      { mode, record: { ...shop, name: 5, region: 5, updated: second } },
+    ]);
+    expect(await shopWith(id)).toMatchObject({ name: 'Older', region: 'FR' });
+    await merge('shops', { shop_id: id, name: 'Newer', updated: third });
+    await merge('shops', { shop_id: id, region: 5, updated: second });
+    expect(await rejections()).toMatchObject([{ errors: [{ field: 'name' }], record: { region: 5 } }]);
+  },
+);
+
 it('a retry must have the same mode, and leave out the same fields', async () => {
   const { call } = await newOrganisation();
   const shop = newShop();
@@ -246,6 +323,21 @@ it('a dry run counts the stored values that would be lost', async () => {
   expect(await rehearse(shops, 'replace')).toEqual({ is_deleted: 2 });
   expect(await rehearse(shops, 'merge')).toEqual({});
   expect(await rehearse([{ shop_id: shops[0]?.shop_id, created: null }], 'merge')).toEqual({ created: 1 });
+});
+
+it('a dry run counts what a record would clear once its missing reference is stored', async () => {
+  const { replace, call } = await newOrganisation();
+  const shop = newShop();
+  await replace('shops', shop);
+  const transaction = { ...newTransaction(shop.shop_id), updated: '2026-03-14T00:00:00Z' };
+  await replace('transactions', { ...transaction, source: 'online' });
+  const moved = { ...transaction, shop_id: randomUUID() };
+  const rehearse = async (...records: object[]) =>
+    (await call('POST', '/v1/data/transactions?dry_run=true', { records })).body.cleared;
+  expect(await rehearse(moved)).toEqual({ source: 1 });
+  // A record that fails for another reason, is not stored yet or is stale would clear nothing.
+  const older = { ...moved, updated: '2026-03-13T00:00:00Z' };
+  expect(await rehearse({ ...moved, amount: 'much' }, newTransaction(randomUUID()), older)).toEqual({});
 });
 
 it('interactions cannot be merged', async () => {

@@ -8,11 +8,11 @@ import { changeOrganisation } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { openRun } from '../../src/runs/open-run.ts';
 import { purgeFileClaims, purgeRuns } from '../../src/runs/purge-runs.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { expireAll } from '../support/jobs.ts';
-import { newTag } from '../support/new-records.ts';
+import { many, newTag } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
 
 /** Runs expire with receipts, and nothing is stored in a run that has ended. */
@@ -96,31 +96,60 @@ it('477: runs expire with the receipts of an organisation that keeps them for fe
   expect(await keptOf(other.organisationId)).toEqual({ runs: ['1 days', '5 days'], claims: 2 });
 });
 
-it('475: the end of a run waits for a batch that is being stored, and counts it', async () => {
-  const { api } = await newOrganisation();
+/** Opens a run, and ends it while its first upload waits for a record that it changes. */
+async function endDuringUpload(
+  api: Api,
+  upload: (runId: string, name: string) => Promise<Answer>,
+  tagId: string,
+) {
   const file = { name: 'tags.csv', bytes: 1, sha256: hash('sha256', 'x'), type: 'tags' };
   const { body: run } = await api.post('/v1/runs', { name: 'nightly', files: [file] });
-  const tag = newTag();
-  const upload = () => api.post(`/v1/data/tags?run_id=${run.run_id}&file=0`, { records: [tag] });
-  await upload();
+  await api.upload('tags', [{ tag_id: tagId, name: 'before' }]);
   const blocker = new pg.Client({ connectionString: test.databaseUrl });
   await blocker.connect();
   try {
     await blocker.query('begin');
-    await blocker.query('select from tags where tag_id = $1 for update', [tag.tag_id]);
-    tag.name = 'changed';
-    const uploading = upload();
+    await blocker.query('select from tags where tag_id = $1 for update', [tagId]);
+    const uploading = upload(run.run_id, 'after');
     await expect.poll(() => countWaiting(test.databaseUrl), { timeout: 20_000 }).toBe(1);
     const ending = api.post(`/v1/runs/${run.run_id}/end`, { status: 'finished' });
     await expect.poll(() => countWaiting(test.databaseUrl), { timeout: 20_000 }).toBe(2);
     await blocker.query('commit');
-    expect((await uploading).status).toBe(200);
-    expect(await ending).toMatchObject({
-      status: 200,
-      body: { requests: 2, counts: { created: 1, updated: 1 } },
-    });
-    expect((await upload()).body.code).toBe('run_ended');
+    return { runId: run.run_id, uploaded: await uploading, ended: await ending };
   } finally {
     await blocker.end();
   }
+}
+
+it('475: the end of a run waits for a batch that is being stored, and counts it', async () => {
+  const { api } = await newOrganisation();
+  const { tag_id } = newTag();
+  const upload = (runId: string, name: string) =>
+    api.post(`/v1/data/tags?run_id=${runId}&file=0`, { records: [{ tag_id, name }] });
+  const { runId, uploaded, ended } = await endDuringUpload(api, upload, tag_id);
+  expect(uploaded.status).toBe(200);
+  expect(ended).toMatchObject({ status: 200, body: { requests: 1, counts: { updated: 1 } } });
+  expect((await upload(runId, 'later')).body.code).toBe('run_ended');
+});
+
+it('475: batches after the end of a run are refused, also those of a request that began before it, and its retries', async () => {
+  const { api } = await newOrganisation();
+  const { tag_id } = newTag();
+  const others = many(1_001, (n) => newTag(n === 1_000 ? { name: 7 } : {}));
+  const headers = { 'idempotency-key': randomUUID() };
+  const upload = (runId: string, name: string) =>
+    api.post(`/v1/data/tags?run_id=${runId}&file=0`, { records: [{ tag_id, name }, ...others] }, headers);
+  const { runId, uploaded, ended } = await endDuringUpload(api, upload, tag_id);
+  for (const { status, headers, body } of [uploaded, await upload(runId, 'after')]) {
+    expect([status, headers.get('retry-after')]).toEqual([207, null]);
+    const [first, second] = body.batches;
+    expect(first).toMatchObject({ status: 200, data: { counts: { created: 999, updated: 1 } } });
+    expect(second).toMatchObject({ status: 400, data: { counts: { received: 2, failed: 2 } } });
+    expect(second.data.errors).toMatchObject([
+      { index: 1_000, code: 'run_ended' },
+      { index: 1_001, code: 'wrong_type' },
+    ]);
+  }
+  expect(ended).toMatchObject({ status: 200, body: { counts: { received: 1_000 } } });
+  expect((await api.get('/v1/rejections')).body.rejections).toEqual([]);
 });

@@ -14,7 +14,7 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 
 /**
- * Records fail and are corrected, sent again and replayed. Their type has so many rejections that uploads leave settling
+ * Records fail and are corrected, merged, sent again and replayed. Their type has so many rejections that uploads leave settling
  * to a background task. Whatever progress that task has made, a client must see the same as the oracle after each step.
  */
 
@@ -33,31 +33,51 @@ afterAll(async () => {
   await test.close();
 });
 
+/** Without the fields that are the same in all records. */
+interface Fields {
+  /** The index of a shop, of which only the last one is stored from the beginning. */
+  readonly shop?: number;
+  readonly savings?: number | 'much';
+  readonly amount?: number;
+  readonly source?: string;
+  /** Of `updated`. */
+  readonly day?: number;
+}
+
 interface Sent {
   /** The index of the record's id. */
   readonly at: number;
-  /** The day of `updated`, or 0 to omit the field. */
-  readonly day: number;
-  readonly amount: number;
-  /** Whether the record is valid, invalid, or references a shop that may not be stored yet. */
-  readonly is: 'good' | 'wrong' | 'of shop 0' | 'of shop 1';
+  readonly fields: Fields;
 }
 
+type Mode = 'replace' | 'merge';
+
 type Step =
-  | { readonly do: 'upload'; readonly records: readonly Sent[] }
+  | { readonly do: 'upload'; readonly mode: Mode; readonly records: readonly Sent[] }
   | { readonly do: 'store shop'; readonly at: number }
   | { readonly do: 'replay' | 'discard wrong' | 'settle' | 'kill' };
 
 const ids = 5;
-const sent: fc.Arbitrary<Sent> = fc.record({
-  at: fc.nat(ids - 1),
-  day: fc.nat(3),
-  amount: fc.integer({ min: 1, max: 2 }),
-  is: fc.constantFrom('good', 'good', 'wrong', 'of shop 0', 'of shop 1'),
-});
-const uploads = fc
-  .uniqueArray(sent, { minLength: 1, maxLength: 3, selector: ({ at }) => at })
-  .map((records): Step => ({ do: 'upload', records }));
+const shops = 3;
+const required = ['shop', 'savings', 'amount'] as const;
+const fields = {
+  shop: fc.constantFrom(0, 1, 2, 2, 2),
+  savings: fc.constantFrom(1, 1, 1, 'much' as const),
+  amount: fc.integer({ min: 1, max: 3 }),
+  source: fc.constantFrom('a', 'b'),
+  day: fc.integer({ min: 1, max: 3 }),
+};
+const at = fc.nat(ids - 1);
+const whole = fc.record({ at, fields: fc.record(fields, { requiredKeys: [...required] }) });
+const part = fc.record({ at, fields: fc.record(fields, { requiredKeys: [] }) });
+const uploads = fc.oneof(
+  fc
+    .uniqueArray(whole, { minLength: 1, maxLength: 3, selector: (one) => one.at })
+    .map((records): Step => ({ do: 'upload', mode: 'replace', records })),
+  fc
+    .array(part, { minLength: 1, maxLength: 4 })
+    .map((records): Step => ({ do: 'upload', mode: 'merge', records })),
+);
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: uploads },
   { weight: 1, arbitrary: fc.nat(1).map((at): Step => ({ do: 'store shop', at })) },
@@ -69,43 +89,67 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-interface Version {
-  readonly day: number;
-  readonly amount: number;
+interface Rejected {
+  readonly mode: Mode;
+  readonly fields: Fields;
+  /** Of the newest version whose `updated` is known, even if it was stored. */
+  readonly day: number | undefined;
+  readonly code: string;
 }
+
+const isOlder = (day: number | undefined, than: number | undefined) =>
+  day !== undefined && than !== undefined && day < than;
 
 /** Keeps the records that should be stored and rejected after each step. */
 class Oracle {
-  readonly stored = new Map<number, Version>();
-  readonly rejected = new Map<number, Version & { readonly code: string; readonly shop: number | null }>();
-  readonly shops = new Set<number>();
+  readonly stored = new Map<number, Fields>();
+  readonly rejected = new Map<number, Rejected>();
+  readonly shops = new Set([shops - 1]);
 
-  send({ at, day, amount, is }: Sent): void {
-    const shopAt = is === 'of shop 0' ? 0 : is === 'of shop 1' ? 1 : null;
-    const version = { day, amount };
+  send({ at, fields }: Sent, mode: Mode): void {
     const earlier = this.rejected.get(at);
-    const isOlder = (than: Version | undefined) =>
-      than !== undefined && day > 0 && than.day > 0 && day < than.day;
-    if (is === 'wrong' || (shopAt !== null && !this.shops.has(shopAt))) {
-      const code = is === 'wrong' ? 'wrong_type' : 'reference_not_found';
-      if (!isOlder(earlier)) {
-        // The newest version is replayed last.
-        this.rejected.delete(at);
-        this.rejected.set(at, { ...version, code, shop: shopAt });
-      }
-    } else if (!isOlder(this.stored.get(at))) {
-      this.stored.set(at, version);
-      if (!isOlder(earlier)) this.rejected.delete(at);
+    const code = this.#codeOf(at, fields, mode);
+    if (code !== undefined) {
+      if (isOlder(fields.day, earlier?.day)) return;
+      const isFolded = mode === 'merge' && earlier !== undefined;
+      // The newest version is replayed last.
+      this.rejected.delete(at);
+      this.rejected.set(at, {
+        mode: isFolded ? earlier.mode : mode,
+        fields: isFolded ? { ...earlier.fields, ...fields } : fields,
+        day: fields.day ?? (isFolded ? earlier.day : undefined),
+        code,
+      });
+    } else if (this.#store(at, fields, mode) && earlier && !isOlder(fields.day, earlier.day)) {
+      const left = mode === 'merge' ? withoutStored(earlier, fields) : undefined;
+      if (left) this.rejected.set(at, left);
+      else this.rejected.delete(at);
     }
   }
 
+  #codeOf(at: number, fields: Fields, mode: Mode): string | undefined {
+    if (fields.savings === 'much') return 'wrong_type';
+    if (fields.shop !== undefined && !this.shops.has(fields.shop)) return 'reference_not_found';
+    const isWhole = required.every((field) => field in fields) || (mode === 'merge' && this.stored.has(at));
+    return isWhole ? undefined : 'required';
+  }
+
+  #store(at: number, fields: Fields, mode: Mode): boolean {
+    const before = this.stored.get(at);
+    if (isOlder(fields.day, before?.day)) return false;
+    this.stored.set(at, mode === 'merge' ? { ...before, ...fields } : fields);
+    return true;
+  }
+
   replay(): void {
-    for (const [at, { day, amount, shop: shopAt }] of [...this.rejected]) {
-      if (shopAt === null || !this.shops.has(shopAt)) continue;
-      const stored = this.stored.get(at);
-      const isStale = stored !== undefined && day > 0 && stored.day > 0 && day < stored.day;
-      if (!isStale) this.stored.set(at, { day, amount });
-      this.rejected.delete(at);
+    for (const [at, rejected] of [...this.rejected]) {
+      const { fields, mode } = rejected;
+      const code = this.#codeOf(at, fields, mode);
+      if (code !== undefined) this.rejected.set(at, { ...rejected, code });
+      else {
+        this.#store(at, fields, mode);
+        this.rejected.delete(at);
+      }
     }
   }
 
@@ -115,9 +159,21 @@ class Oracle {
 
   open(): unknown[] {
     return [...this.rejected]
-      .map(([at, { day, amount, code }]) => ({ at, day, amount, code }))
+      .map(([at, { mode, fields, code }]) => ({ at, mode, code, ...fields }))
       .sort((a, b) => a.at - b.at);
   }
+}
+
+/** What a replay would still have to store. */
+function withoutStored(rejected: Rejected, stored: Fields): Rejected | undefined {
+  const left = Object.entries(rejected.fields).filter(([field]) => !(field in stored));
+  if (left.length === 0) return undefined;
+  const isMerge = rejected.mode === 'merge';
+  return {
+    ...rejected,
+    fields: isMerge ? Object.fromEntries(left) : { ...rejected.fields, ...stored },
+    day: stored.day ?? rejected.day,
+  };
 }
 
 const others = limits.fewRejectionsMax + 1;
@@ -131,7 +187,8 @@ async function newClient() {
     expect(answer.statusCode).toBeLessThan(500);
     return answer.json();
   };
-  const upload = (type: string, records: readonly unknown[]) => send('POST', `/v1/data/${type}`, { records });
+  const upload = (type: string, records: readonly unknown[], mode: Mode = 'replace') =>
+    send('POST', `/v1/data/${type}?mode=${mode}`, { records });
   await upload('shops', [shop]);
   await upload(
     'transactions',
@@ -147,26 +204,24 @@ class Records {
   readonly oracle = new Oracle();
   readonly #client: Client;
   readonly #ids = many(ids, () => randomUUID());
-  readonly #shops = [newShop(), newShop()];
+  readonly #shops = [newShop(), newShop(), shop];
 
   constructor(client: Client) {
     this.#client = client;
   }
 
-  async upload(records: readonly Sent[]): Promise<void> {
-    await this.#client.upload(
-      'transactions',
-      records.map(({ at, day, amount, is }) => {
-        const shopAt = { 'of shop 0': 0, 'of shop 1': 1, good: -1, wrong: -1 }[is];
-        return newTransaction((this.#shops[shopAt] ?? shop).shop_id, {
-          transaction_id: this.#ids[at],
-          amount,
-          ...(is === 'wrong' && { savings: 'much' }),
-          ...(day > 0 && { updated: `2026-01-0${day}T00:00:00Z` }),
-        });
-      }),
-    );
-    for (const record of records) this.oracle.send(record);
+  async upload(records: readonly Sent[], mode: Mode): Promise<void> {
+    const sent = records.map(({ at, fields: { shop: shopAt, day, ...fields } }) => ({
+      transaction_id: this.#ids[at],
+      region: 'GB',
+      // A rejected record that was read has it, even if it was left out.
+      is_deleted: false,
+      ...(shopAt !== undefined && { shop_id: this.#shops[shopAt]?.shop_id }),
+      ...fields,
+      ...(day !== undefined && { updated: `2026-01-0${day}T00:00:00Z` }),
+    }));
+    await this.#client.upload('transactions', sent, mode);
+    for (const record of records) this.oracle.send(record, mode);
   }
 
   async storeShop(at: number): Promise<void> {
@@ -176,20 +231,18 @@ class Records {
 
   /** Returns these records' entries in the list of rejections. */
   async open(): Promise<unknown[]> {
-    const codes = ['wrong_type', 'reference_not_found'];
+    const filters = ['field=savings&code=wrong_type', 'code=reference_not_found', 'code=required'];
     const pages = await Promise.all(
-      codes.map((code) =>
-        this.#client.send('GET', `/v1/rejections?limit=1000&field=${fieldOf(code)}&code=${code}`),
-      ),
+      filters.map((filter) => this.#client.send('GET', `/v1/rejections?limit=1000&${filter}`)),
     );
     return pages
       .flatMap(({ rejections }) => rejections)
       .filter(({ id }) => this.#ids.includes(id))
-      .map(({ id, errors: [{ code }], record: { amount, updated } }) => ({
+      .map(({ id, mode, errors: [{ code }], record }) => ({
         at: this.#ids.indexOf(id),
-        day: updated ? Number(updated.slice(9, 10)) : 0,
-        amount,
+        mode,
         code,
+        ...this.#fieldsOf(record),
       }))
       .sort((a, b) => a.at - b.at);
   }
@@ -198,11 +251,23 @@ class Records {
     const found = await Promise.all(
       this.#ids.map((id) => this.#client.send('GET', `/v1/data/transactions/${id}`)),
     );
-    return found.flatMap(({ amount }, at) => (amount === undefined ? [] : [[at, amount]]));
+    return found.flatMap((record, at) => (record.transaction_id ? [[at, this.#fieldsOf(record)]] : []));
+  }
+
+  #fieldsOf({ shop_id, savings, amount, source, updated }: Record<string, string | null>): Fields {
+    const shopAt = this.#shops.findIndex((one) => one.shop_id === shop_id);
+    const all = {
+      shop: shopAt < 0 ? undefined : shopAt,
+      savings,
+      amount,
+      source,
+      day: updated ? Number(updated.slice(9, 10)) : undefined,
+    };
+    return Object.fromEntries(
+      Object.entries(all).filter(([, value]) => value !== undefined && value !== null),
+    );
   }
 }
-
-const fieldOf = (code: string) => (code === 'wrong_type' ? 'savings' : 'shop_id');
 
 /** Kills the background task's sessions that wait for a lock. On Citus, a worker's session waits on their behalf. */
 const killWaiting = inject('citus')
@@ -242,15 +307,15 @@ async function killSettling(organisationId: string): Promise<void> {
 
 async function take(client: Client, records: Records, next: Step): Promise<void> {
   const { oracle } = records;
-  if (next.do === 'upload') await records.upload(next.records);
+  if (next.do === 'upload') await records.upload(next.records, next.mode);
   else if (next.do === 'store shop') await records.storeShop(next.at);
   else if (next.do === 'settle') await settleAll(background);
   else if (next.do === 'kill') await killSettling(client.organisationId);
   else if (next.do === 'replay') {
-    await client.send('POST', '/v1/rejections/replay?code=reference_not_found');
+    await client.send('POST', '/v1/rejections/replay');
     oracle.replay();
   } else {
-    await client.send('DELETE', '/v1/rejections?field=savings');
+    await client.send('DELETE', '/v1/rejections?field=savings&code=wrong_type');
     oracle.discardWrong();
   }
 }
@@ -261,9 +326,15 @@ async function counts(client: Client) {
     await client.send('GET', '/v1/rejections/summary?type=transactions'),
   ];
   const transactions = overview.types.find(({ type }: { type: string }) => type === 'transactions');
-  const of = (field: string) =>
-    summary.rejections.find((group: { field: string }) => group.field === field)?.count ?? 0;
-  return { open: transactions.open_rejections - others, wrong: of('savings'), dangling: of('shop_id') };
+  const of = (field: string, code: string) =>
+    summary.rejections.find(
+      (group: { field: string; code: string }) => group.field === field && group.code === code,
+    )?.count ?? 0;
+  return {
+    open: transactions.open_rejections - others,
+    wrong: of('savings', 'wrong_type'),
+    dangling: of('shop_id', 'reference_not_found'),
+  };
 }
 
 it('whatever is sent, settled or killed, a client at once reads what is open', async () => {
@@ -285,8 +356,7 @@ it('whatever is sent, settled or killed, a client at once reads what is open', a
       if (asked === 1) expect(await counts(client)).toEqual(expected);
     }
     expect(await records.open()).toEqual(oracle.open());
-    const stored = [...oracle.stored].map(([at, { amount }]) => [at, amount]);
-    expect(await records.stored()).toEqual(stored.sort(([a = 0], [b = 0]) => a - b));
+    expect(await records.stored()).toEqual([...oracle.stored].sort(([a], [b]) => a - b));
     await settleAll(background);
     const { rows } = await test.pool.query('select from unsettled_batches');
     expect(rows).toEqual([]);

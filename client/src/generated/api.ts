@@ -920,7 +920,7 @@ export interface paths {
         };
         /**
          * Get a run
-         * @description Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still kept as rejections. Runs are kept as long as receipts.
+         * @description Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still kept as rejections, up to the first 500,000. Runs are kept as long as receipts.
          *
          *     Needs the permission `data:read`.
          */
@@ -2897,7 +2897,7 @@ export interface components {
             batches: components["schemas"]["BatchAnswer"][];
             /** @description true in the answer to a dry run, else absent */
             dry_run?: boolean;
-            /** @description only in the answer to a dry run: how many stored values would be lost, by field */
+            /** @description only in the answer to a dry run: how many stored values would be lost, by field, also by records whose reference is missing */
             cleared?: {
                 [key: string]: number;
             };
@@ -3437,7 +3437,7 @@ export interface components {
             id: string | null;
             field: string | null;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "not_stored" | "outcome_unknown";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "not_stored" | "outcome_unknown" | "run_ended";
             message: string;
         };
         Warning: {

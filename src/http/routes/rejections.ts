@@ -34,8 +34,12 @@ async function filterOf(call: Call, parts: Parts): Promise<RejectionFilter> {
   } = call.query as Partial<Record<string, string>>;
   const kinds = { ...(type && { type }), ...(code && { code }), ...(field && { field }) };
   if (runId === undefined) return { ...kinds, ...(requestId && { requestIds: [requestId] }) };
-  const ofRun = await failedRequestsOf(...ownOf(call, parts), runId);
-  return { ...kinds, requestIds: ofRun.filter((id) => id === (requestId ?? id)) };
+  const { requestIds, isWhole } = await failedRequestsOf(...ownOf(call, parts), runId);
+  if (!isWhole) {
+    const message = 'names a run with too many failed records; filter by type, code or request_id instead';
+    throw invalidRequest({ field: 'run_id', code: 'too_large', message });
+  }
+  return { ...kinds, requestIds: requestIds.filter((id) => id === (requestId ?? id)) };
 }
 
 const list: Operation = {
@@ -52,8 +56,7 @@ const list: Operation = {
   answers: { 200: onePage('RejectionPage') },
   async handle(call, parts) {
     const [pool, organisationId] = ownOf(call, parts);
-    const filter = await filterOf(call, parts);
-    const read = () => rejectionPage(pool, organisationId, filter, call.query);
+    const read = async () => rejectionPage(pool, organisationId, await filterOf(call, parts), call.query);
     return {
       status: 200,
       body: await parts.longReads.take(organisationId, read, limits.rejectionsRestMsMax),
@@ -73,8 +76,9 @@ const summary: Operation = {
   query: rejectionFilters,
   answers: { 200: described('The most frequent first.', 'RejectionSummary') },
   async handle(call, parts) {
-    const filter = await filterOf(call, parts);
-    return { status: 200, body: await rejectionSummary(...ownOf(call, parts), filter) };
+    const [pool, organisationId] = ownOf(call, parts);
+    const read = async () => rejectionSummary(pool, organisationId, await filterOf(call, parts));
+    return { status: 200, body: await parts.longReads.take(organisationId, read) };
   },
 };
 

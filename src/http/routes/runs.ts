@@ -1,6 +1,7 @@
 import { RequestError } from '../../errors.ts';
 import { lacksPermission, permits, uploadPermission } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
+import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, isUuid, text, uuid } from '../../registry/fields.ts';
 import { type UploadType, uploadTypes } from '../../registry/upload-types.ts';
 import { rejectionSummary } from '../../rejections/find-rejections.ts';
@@ -353,7 +354,9 @@ const list: Operation = {
   query: runFilters,
   answers: { 200: onePage('RunPage') },
   async handle(call, parts) {
-    return { status: 200, body: await runPage(...ownOf(call, parts), call.query) };
+    const [pool, organisationId] = ownOf(call, parts);
+    const read = () => runPage(pool, organisationId, call.query);
+    return { status: 200, body: await parts.longReads.take(organisationId, read) };
   },
 };
 
@@ -365,7 +368,8 @@ const get: Operation = {
   summary: 'Get a run',
   description:
     'Returns a run with its files. All counts are sums of its receipts. `reasons` covers the failed records that are still ' +
-    'kept as rejections. Runs are kept as long as receipts.',
+    'kept as rejections, up to the first ' +
+    `${runLimits.failedRecordsMax.toLocaleString('en')}. Runs are kept as long as receipts.`,
   permission: 'data:read',
   pathParameters,
   answers: { 200: described('The run.', 'Run'), 404: notFound },
@@ -373,19 +377,23 @@ const get: Operation = {
     const [pool, organisationId] = ownOf(call, parts);
     const runId = call.params.run_id;
     if (!isUuid(runId)) throw new RequestError('run_not_found');
-    const run = await findRun(pool, organisationId, runId);
-    const requestIds = run.counts.failed > 0 ? await failedRequestsOf(pool, organisationId, runId) : [];
-    const { rejections } =
-      requestIds.length > 0
-        ? await rejectionSummary(pool, organisationId, { requestIds })
-        : { rejections: [] };
-    const reasons = rejections.map(({ type, code, field, count }) => ({ type, code, field, count }));
-    const links = {
-      requests: `/v1/requests?run_id=${run.run_id}`,
-      rejections: `/v1/rejections?run_id=${run.run_id}`,
+    const read = async () => {
+      const run = await findRun(pool, organisationId, runId);
+      const reasons = run.counts.failed > 0 ? await reasonsOf(pool, organisationId, runId) : [];
+      const links = {
+        requests: `/v1/requests?run_id=${run.run_id}`,
+        rejections: `/v1/rejections?run_id=${run.run_id}`,
+      };
+      return { ...run, reasons, links };
     };
-    return { status: 200, body: { ...run, reasons, links } };
+    return { status: 200, body: await parts.longReads.take(organisationId, read) };
   },
 };
+
+async function reasonsOf(pool: Pool, organisationId: string, runId: string) {
+  const { requestIds } = await failedRequestsOf(pool, organisationId, runId);
+  const { rejections } = await rejectionSummary(pool, organisationId, { requestIds });
+  return rejections.map(({ type, code, field, count }) => ({ type, code, field, count }));
+}
 
 export const runOperations: readonly Operation[] = [open, heartbeat, end, list, get];

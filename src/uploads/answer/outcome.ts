@@ -11,7 +11,7 @@ export type Outcome =
 
 export interface BatchProblem {
   readonly field: null;
-  readonly code: 'not_stored' | 'outcome_unknown';
+  readonly code: 'not_stored' | 'outcome_unknown' | 'run_ended';
   readonly message: string;
 }
 
@@ -28,6 +28,12 @@ export const notStored: BatchProblem = {
   field: null,
   code: 'not_stored',
   message: 'nothing in this batch was stored, because of a problem on our side; send it again',
+};
+/** The batch is refused like a request that comes later, so sending it again is no use. */
+export const runEnded: BatchProblem = {
+  field: null,
+  code: 'run_ended',
+  message: 'nothing in this batch was stored, because the run ended before it; send it again in another run',
 };
 const outcomeUnknown: BatchProblem = {
   field: null,

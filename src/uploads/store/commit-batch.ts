@@ -16,7 +16,14 @@ import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import { enterRun, type RunPart } from '../../runs/enter-run.ts';
 import type { Step } from '../../traces/step.ts';
 import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer/answer.ts';
-import { type BatchProblem, failed, notStored, type Outcome, outcomeUnknownOf } from '../answer/outcome.ts';
+import {
+  type BatchProblem,
+  failed,
+  notStored,
+  type Outcome,
+  outcomeUnknownOf,
+  runEnded,
+} from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { idOfRow, outcomesOf, type StoredRows, settleRejections, storeRows } from './store-batch.ts';
 import { storeInteractions } from './store-interactions.ts';
@@ -53,8 +60,9 @@ export async function ingestRequest(
       // Nothing has been stored yet, so the whole request can fail.
       if (at === 0 && (error instanceof RequestError || isUnavailable(error))) throw error;
       databaseAway ||= isUnavailable(error);
-      if (!(error instanceof DatabaseAway)) onError(error);
-      const problem = isOpen ? outcomeUnknownOf(progress.type) : notStored;
+      const hasRunEnded = error instanceof RequestError && error.code === 'run_ended';
+      if (!(error instanceof DatabaseAway) && !hasRunEnded) onError(error);
+      const problem = isOpen ? outcomeUnknownOf(progress.type) : hasRunEnded ? runEnded : notStored;
       batches.push(brokenBatch(progress, at + 1, checked, problem));
     }
     // This frees all of the batch's buffers, because they share their memory.
@@ -77,7 +85,7 @@ function brokenBatch(
     start: (number - 1) * limits.recordsPerBatch,
     outcomes: outcomesOf(checked, (row) => failed(idOfRow(type, checked.rows, row), [broken])),
     warnings: checked.warnings,
-    broken,
+    ...(broken !== runEnded && { broken }),
   });
   return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
 }

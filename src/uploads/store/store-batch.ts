@@ -17,7 +17,7 @@ import { insertRows, tableOf } from '../../records/tables.ts';
 import type { FieldProblem } from '../../registry/fields.ts';
 import { perType, referenceNotFound } from '../../registry/resources.ts';
 import { sentFields, sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
-import { uuidV7Words } from '../../registry/uuid-v7.ts';
+import { uuidAfter, uuidV7Words } from '../../registry/uuid-v7.ts';
 import { keepRejections, type NewRejections } from '../../rejections/keep-rejections.ts';
 import { KindList } from '../../rejections/kind-list.ts';
 import { recordWriter } from '../../rejections/record-json.ts';
@@ -33,7 +33,13 @@ import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { compare, type Target } from './compare.ts';
-import { type Failure, foldRejections, type RecordEvent } from './fold-rejections.ts';
+import {
+  type Failure,
+  type Folded,
+  foldRejections,
+  type RecordEvent,
+  type Rewritten,
+} from './fold-rejections.ts';
 import { hasPeople, isOfErased, leaveOutErased } from './leave-out-erased.ts';
 import { lookUp, type RejectedIds } from './look-up.ts';
 import { lackingIn, sentOf, withoutSent } from './sent-fields.ts';
@@ -285,18 +291,16 @@ export async function settleRejections(client: Client, where: Where, stored: Sto
   await settleBatchesOf(client, organisationId, type, [...failedIds], rejected);
   const find = findEarlier(client, where, checked, stored, failedIds);
   const earlier = find ? await lockFound(client, organisationId, find) : [];
-  const older = earlier.filter(({ is_settled }) => is_settled);
-  const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));
-  const all = eventsOf(type, checked, stored.outcomes).filter(
+  const events = eventsOf(type, checked, stored.outcomes, earlier.length > 0).filter(
     (one) => !one.failure || ((one.failure.isRow || !where.isFromBrowser) && !isOfErased(one.failure)),
   );
-  const events = all.filter(({ id }) => id === null || !kept.has(id));
-  const { failures, settled } =
+  const { failures, rewritten, settled } =
     checked.mode === 'merge'
-      ? await foldRejections(client, where, checked, events, older)
-      : { failures: openFailures(events), settled: older };
+      ? await foldRejections(client, where, checked, events, earlier)
+      : { failures: openFailures(events, earlier), rewritten: [], settled: earlier };
   await deleteSettled(client, organisationId, settled, rejected);
-  if (failures.length > 0) await keep(client, where, checked, failures, rejected);
+  if (failures.length + rewritten.length > 0)
+    await keep(client, where, checked, { failures, rewritten }, rejected);
   return { rejected, writes: leaveForLater(where, checked, stored, failedIds) };
 }
 
@@ -350,11 +354,12 @@ function idsAndUpdated(type: UploadType, { count, arrays }: EncodedRows): Encode
   return { count, arrays: [arrays[0] as Buffer, arrays[updated] as Buffer] };
 }
 
-/** In the order sent. Only what is stored after the first failure, or of a merge, is included. */
+/** In the order sent. Of what is stored, only what comes after the first failure is included, or if there was an earlier one. */
 function eventsOf(
   type: UploadType,
   { mode, rows, indices, failed }: CheckedBatch,
   outcomes: readonly Outcome[],
+  hasEarlier: boolean,
 ): RecordEvent[] {
   const events: RecordEvent[] = failed.map(({ id, index, problems }, at) => ({
     id,
@@ -362,7 +367,7 @@ function eventsOf(
     failure: { id, index, problems, at, isRow: false },
   }));
   // Before the first failure there is nothing to replace, so the id need not be decoded.
-  let hasFailed = mode === 'merge' || failed.length > 0;
+  let hasFailed = (mode === 'merge' && hasEarlier) || failed.length > 0;
   for (const [row, outcome] of outcomes.entries()) {
     const index = indices[row] as number;
     if (outcome.kind === 'failed') {
@@ -374,47 +379,53 @@ function eventsOf(
   return events.sort((a, b) => a.index - b.index);
 }
 
-/** The last failure of each record, unless the record was stored later in the batch. */
-function openFailures(events: readonly RecordEvent[]): Failure[] {
+/** The last failure of each record, unless the record was stored later in the batch, or its earlier rejection is newer. */
+function openFailures(events: readonly RecordEvent[], earlier: readonly EarlierRejection[]): Failure[] {
+  const newer = new Set(earlier.flatMap((one) => (one.is_settled ? [] : one.record_id)));
   const last = new Map<string | RecordEvent, Failure>();
   for (const event of events) {
+    if (event.id !== null && newer.has(event.id)) continue;
     last.delete(event.id ?? event);
     if (event.failure) last.set(event.id ?? event, event.failure);
   }
   return [...last.values()];
 }
 
+interface Kept {
+  readonly failures: readonly Failure[];
+  readonly rewritten: readonly Rewritten[];
+}
+
 async function keep(
   client: Client,
   { organisationId, type, requestId, start }: Where,
   checked: CheckedBatch,
-  failures: readonly Failure[],
+  { failures, rewritten }: Kept,
   changes: Map<string, number>,
 ): Promise<void> {
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const kindIds = failures.map(({ problems }) => kinds.idOf(problems));
-  await storeKinds(client, organisationId, type, kinds.all);
-  for (const kindId of kindIds) countChange(changes, kindId, 1);
-  const rejections = newRejections(type, start, checked, failures, kindIds);
-  await keepRejections(client, organisationId, type, requestId, rejections);
+  if (failures.length > 0) await storeKinds(client, organisationId, type, kinds.all);
+  for (const kindId of [...kindIds, ...rewritten.map(({ earlier }) => earlier.kind_id)])
+    countChange(changes, kindId, 1);
+  const rejections = newRejections({ type, requestId, start }, checked, { failures, rewritten }, kindIds);
+  await keepRejections(client, organisationId, type, rejections);
 }
 
-/** Their ids ascend in the order of the records, which is also the order in which they are replayed. */
+/**
+ * Their ids ascend in the order of the records, which is also the order in which they are replayed. What was rewritten gets the
+ * next id, so that a replay or an erasure that has read the earlier text notices.
+ */
 function newRejections(
-  type: UploadType,
-  start: number,
+  { type, requestId, start }: Pick<Where, 'type' | 'requestId' | 'start'>,
   { mode, rows, failed, failedTexts, failedUpdated }: CheckedBatch,
-  failures: readonly Failure[],
-  kindIds: readonly string[],
+  { failures, rewritten }: Kept,
+  kindIdsOfFailures: readonly string[],
 ): NewRejections {
   const array = (type: ArrayType) => new ArrayWriter(type);
-  const [rejectionIds, kinds, recordIds] = [array('uuid'), array('uuid'), array('uuid')];
-  const [indices, updated, texts, modes] = [
-    array('int4'),
-    array('timestamptz'),
-    array('text'),
-    array('text'),
-  ];
+  const [rejectionIds, kindIds, requestIds] = [array('uuid'), array('uuid'), array('uuid')];
+  const [indices, recordIds, updated] = [array('int4'), array('uuid'), array('timestamptz')];
+  const [texts, modes] = [array('text'), array('text')];
   const bad = new IndexedRows({ count: failed.length, arrays: [failedTexts, failedUpdated] });
   const indexed = new IndexedRows(rows);
   const updatedAt = Object.keys(sentFields(type)).indexOf('updated');
@@ -422,27 +433,45 @@ function newRejections(
   // All rejections get the same time, so that their ids are ordered by index alone.
   const nowMs = Date.now();
   const random = viewOf(randomBytes(8 * failures.length));
+  const appendFolded = (folded: Folded) => {
+    texts.append(folded.text);
+    updated.append(folded.updated);
+    modes.append(folded.mode);
+  };
   for (const [number, { id, index, at, isRow, folded }] of failures.entries()) {
     const words = [random.getInt32(8 * number), random.getInt32(8 * number + 4)] as const;
     rejectionIds.appendWords(...uuidV7Words(nowMs, index, words));
-    kinds.append(kindIds[number] as string);
+    kindIds.append(kindIdsOfFailures[number] as string);
+    requestIds.append(requestId);
     indices.append(start + index);
     recordIds.append(id);
+    if (folded) {
+      appendFolded(folded);
+      continue;
+    }
     const time = isRow ? updatedAt >= 0 && indexed.instantAt(updatedAt, at) : bad.instantAt(1, at);
     updated.append(time === false || time === undefined ? null : time);
-    if (folded) texts.append(folded.text);
-    else if (isRow) texts.append(write(at));
+    if (isRow) texts.append(write(at));
     else if (bad.isNullAt(0, at)) texts.append(null);
     else {
       const value = bad.valueAt(0, at);
       texts.appendBytes(value, 4, value.length);
     }
-    modes.append(folded?.mode ?? mode);
+    modes.append(mode);
+  }
+  for (const { earlier, ...folded } of rewritten) {
+    rejectionIds.append(uuidAfter(earlier.rejection_id));
+    kindIds.append(earlier.kind_id);
+    requestIds.append(earlier.request_id);
+    indices.append(earlier.index);
+    recordIds.append(earlier.record_id);
+    appendFolded(folded);
   }
   return {
-    count: failures.length,
+    count: failures.length + rewritten.length,
     rejectionIds: rejectionIds.finish(),
-    kindIds: kinds.finish(),
+    kindIds: kindIds.finish(),
+    requestIds: requestIds.finish(),
     indices: indices.finish(),
     recordIds: recordIds.finish(),
     updated: updated.finish(),
