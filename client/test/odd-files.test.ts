@@ -50,7 +50,7 @@ beforeEach(async () => {
 
 const header = 'interaction_type,item_type,item_id,user_id,event_timestamp\n';
 const rowsOf = (count: number, user: string) =>
-  many(count, (at) => `SHARE,SHOP,${shopId},${user} ${at},${at + 1}\n`).join('');
+  many(count, (at) => `SHARE,SHOP,${shopId},${user} ${at},${at + 100_000}\n`).join('');
 const put = (name: string, content: string | Uint8Array) => writeFileSync(join(place.cwd, name), content);
 const names = () => readdirSync(place.cwd).toSorted();
 

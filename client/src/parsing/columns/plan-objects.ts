@@ -53,7 +53,7 @@ const isRepeated: CellProblem = {
 
 const notKey: CellProblem = {
   code: 'wrong_type',
-  message: 'must be a text or a number, because the id is derived from it (--id-from)',
+  message: 'is not a text or a number, but the id is derived from it (--id-from)',
 };
 
 function isEmpty(value: unknown): boolean {

@@ -179,9 +179,9 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
 }
 
 const epoch = /^\d{1,15}$/;
-/** Matches days and times such as 20260314 and 20260314092653, and the days since 1900 of a spreadsheet. */
+/** Matches days and times such as 20260314 and 20260314092653, and the days since 1900 of a spreadsheet, from 2009 to 2064. */
 const otherDigits =
-  /^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?$|^[2-7]\d{4}$/;
+  /^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?$|^[45]\d{4}$/;
 
 const unclearDigits: CellProblem = {
   code: 'invalid_format',

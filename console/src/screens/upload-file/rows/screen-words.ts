@@ -34,6 +34,8 @@ const words: readonly (readonly [RegExp, string])[] = [
     /save the file as UTF-8, or specify its encoding with --encoding/,
     'save the file as UTF-8, or choose its encoding',
   ],
+  [/; leave out --encoding, and "encoding" in the mapping file/, '; choose UTF-8'],
+  [/add --date-format yyyyMMdd/, 'enter the date format yyyyMMdd'],
   [/--encoding (\S+) is not an encoding/, '$1 is not an encoding'],
   [/ Add --map .*$/, ''],
   [/--map '[^']*' is not possible: /, ''],
