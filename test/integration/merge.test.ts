@@ -188,6 +188,11 @@ it('a rejected merge is kept as it was sent, with repeated fields, and a newest 
   await merge('shops', { shop_id, region: large });
   expect(Buffer.byteLength((await keptText()).join(''))).toBeLessThan(64 * 1024);
   expect(Object.keys((await rejections())[0].record)).toEqual(['shop_id', 'region']);
+  // What it clears is kept too.
+  const newest = { transaction_id: randomUUID(), shop_id: randomUUID(), source: null };
+  await merge('transactions', { ...newest, amount: 'x'.repeat(65_000) });
+  await merge('transactions', { ...newest, discount_name: 'x'.repeat(500) });
+  expect((await rejections()).at(-1).record).toEqual({ ...newest, discount_name: 'x'.repeat(500) });
 });
 
 it('a replay merges what was to be merged and replaces the rest', async () => {
