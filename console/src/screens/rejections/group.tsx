@@ -12,7 +12,7 @@ import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { Discard } from './discard.tsx';
-import { intakeCall } from './intake-call.ts';
+import { intakeOptions } from './intake-options.ts';
 import { MissingIds } from './missing-ids.tsx';
 import { RejectionList } from './rejection-list.tsx';
 import { Replay } from './replay.tsx';
@@ -49,19 +49,20 @@ export function RejectionGroupScreen() {
 
 function callsFor(filter: RejectionFilter): readonly TerminalCall[] {
   const query = queryText({ ...filter });
+  const options = intakeOptions(filter);
   return [
-    { what: 'List', path: `/v1/rejections${query}`, ...intakeCall('list', filter) },
+    { what: 'List', path: `/v1/rejections${query}`, intake: `intake rejections list${options}` },
     {
       what: 'Replay',
       path: `/v1/rejections/replay${query}`,
       method: 'POST',
-      ...intakeCall('replay', filter),
+      intake: `intake rejections replay${options}`,
     },
     {
       what: 'Discard',
       path: `/v1/rejections${query}`,
       method: 'DELETE',
-      ...intakeCall('discard', filter),
+      intake: `intake rejections discard${options}`,
     },
   ];
 }

@@ -14,7 +14,7 @@ import { Page } from '../../parts/page.tsx';
 import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
-import { intakeCall } from './intake-call.ts';
+import { intakeOptions } from './intake-options.ts';
 import { Replay } from './replay.tsx';
 
 const route = getRouteApi('/frame/rejections');
@@ -51,7 +51,7 @@ export function RejectionsScreen() {
             calls={[
               {
                 path: `/v1/rejections/summary${queryText(filter)}`,
-                ...intakeCall('summary', filter),
+                intake: `intake rejections summary${intakeOptions(filter)}`,
               },
             ]}
           />

@@ -60,6 +60,8 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
   const read = async (file: File, encoding?: string, before?: Settings) => {
     setProblem(undefined);
     setUpload(undefined);
+    // Otherwise, the earlier file could be checked while this one is read.
+    if (before === undefined) setDescribed(undefined);
     try {
       const found = await describe(file, encoding);
       const type = before?.type ?? found.suggestedType;

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { runQuery } from '../../api/runs.ts';
 import type { Run } from '../../api/types.ts';
 import { formatBytes, formatNumber, typeName } from '../../format/format.ts';
+import { shellWord } from '../../format/shell-word.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
@@ -29,7 +30,11 @@ export function RunScreen() {
       {may('data:read') ? (
         <>
           <RunParts runId={runId} />
-          <Terminal calls={[{ path: `/v1/runs/${encodeURIComponent(runId)}` }]} />
+          <Terminal
+            calls={[
+              { path: `/v1/runs/${encodeURIComponent(runId)}`, intake: `intake runs ${shellWord(runId)}` },
+            ]}
+          />
         </>
       ) : (
         <NotPermitted permission="data:read" what="Reading uploads" />

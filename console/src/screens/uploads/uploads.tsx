@@ -41,7 +41,7 @@ export function UploadsScreen() {
           <Requests />
           <Terminal
             calls={[
-              { what: 'Uploads of files', path: '/v1/runs' },
+              { what: 'Uploads of files', path: '/v1/runs', intake: 'intake runs' },
               {
                 what: 'Requests',
                 path: `/v1/requests${queryText(filter)}`,
