@@ -54,7 +54,7 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
   const { stdout } = await runIntake(place, '--help');
   const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name);
   expect(names).toEqual(
-    'login whoami fields map check upload status requests rejections export interactions changes report pull erase erasures access completion'.split(
+    'login whoami fields map check upload status runs requests rejections export interactions changes report pull erase erasures access completion'.split(
       ' ',
     ),
   );
