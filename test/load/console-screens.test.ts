@@ -82,8 +82,8 @@ describe.skipIf(!isHere)('a console with a lot of data (needs headless Chromium)
   /** The screens with their expected content. */
   const screens: readonly (readonly [path: () => string, content: () => readonly Locator[]])[] = [
     [() => '', () => [link(/open rejections of transactions/), page.locator('canvas')]],
-    [() => 'uploads', () => [rowOf('Uploads')]],
-    [() => 'uploads?status=400&type=offers', () => [rowOf('Uploads')]],
+    [() => 'uploads', () => [rowOf('Requests')]],
+    [() => 'uploads?status=400&type=offers', () => [rowOf('Requests')]],
     [() => `uploads/${requestId}`, () => [page.getByText('1,000 records').first()]],
     [() => 'upload-file', () => [page.getByText('Choose a file, or drop one here')]],
     [() => 'rejections', () => [link(/shop_id reference_not_found/)]],

@@ -136,7 +136,7 @@ describe.skipIf(!existsSync(chromiumPath))('a session in Chromium', () => {
     await page.getByText('This browser has signed in with another key or token').first().waitFor();
     await later.getByRole('link', { name: 'Uploads' }).click();
     await headingOf(later, 'Uploads').waitFor();
-    await later.getByText('No uploads.').waitFor();
+    await later.getByText('No requests.').waitFor();
     await page.reload();
     await page.locator('.organisation', { hasText: 'attacker' }).waitFor();
   });
