@@ -1,3 +1,5 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { resources } from '../../../../../client/src/generated/resources.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
@@ -5,7 +7,6 @@ import { type DescribedFile, describeFile, type Settings } from './describe-file
 import { FailedRows, type FailedSnapshot } from './failed-rows.ts';
 import { openBlob, unreadable } from './open-blob.ts';
 import { type Row, RowChecker } from './row-checker.ts';
-import { Sha256 } from './sha256.ts';
 
 /** This file runs in a worker. It reads a file and checks its rows. */
 
@@ -88,15 +89,16 @@ function send(answered: Answered): void {
   postMessage(answered);
 }
 
+/** The browser's own SHA-256 needs the whole file in memory, and is only available over HTTPS and on localhost. */
 async function hash(file: File): Promise<string> {
   const reader = file.stream().getReader();
-  const sha256 = new Sha256();
+  const hashing = sha256.create();
   let bytesRead = 0;
   let shownAtMs = performance.now();
   for (;;) {
     const { value, done } = await reader.read().catch(unreadable);
-    if (done) return sha256.hex();
-    sha256.add(value);
+    if (done) return bytesToHex(hashing.digest());
+    hashing.update(value);
     bytesRead += value.length;
     if (performance.now() - shownAtMs < progressMs) continue;
     shownAtMs = performance.now();
