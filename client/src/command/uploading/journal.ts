@@ -16,6 +16,7 @@ import type { Counts } from '../../index.ts';
 import { limits } from '../../limits.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { RunOpening } from '../../runs.ts';
+import type { FileEnd } from '../../uploading/run-of-files.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
 import type { Guard } from './lock-files.ts';
@@ -62,6 +63,8 @@ export interface NotedRun {
   readonly file: number;
   /** The run's files, relative to the folder of this one. */
   readonly paths: readonly string[];
+  /** What became of the files that were resumed without this one. */
+  readonly ends?: readonly FileEnd[] | undefined;
 }
 
 /**
