@@ -83,10 +83,13 @@ it.each(operations)(
     if (call === undefined)
       throw new Error(`the library has no method for ${operationId}: add one, and name it in this test`);
     const asked: string[] = [];
-    const server = await startHostileServer((outgoing, { method, url = '' }) => {
-      asked.push(`${method} ${url.split('?', 1)[0]?.replaceAll(id, '{id}')}`);
-      outgoing.writeHead(404).end();
-    });
+    const server = await startHostileServer(
+      (outgoing, { method, url = '' }) => {
+        asked.push(`${method} ${url.split('?', 1)[0]?.replaceAll(id, '{id}')}`);
+        outgoing.writeHead(404).end();
+      },
+      { seesRuns: true },
+    );
     onTestFinished(server.close);
     const intake = new Intake({ url: server.url, key: 'intake_0_0' });
     await expect(call(intake)).rejects.toMatchObject({ status: 404 });

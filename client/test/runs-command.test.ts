@@ -328,19 +328,47 @@ it('a file that ends early makes the run fail, and the complete file continues i
   expect(receipts).toMatchObject([{ file: 0, first_record: 3_000 }]);
 });
 
-it('a run that is resumed in parts ends with its last file', async () => {
-  put('shops.csv', shops(3));
+it('a run that is resumed in parts ends with its last file, and has the counts of all', async () => {
+  put('shops.csv', `${shops(3)}${randomUUID()},a\n`);
   put('interactions.csv', visits(5_000));
   const args = ['interactions.csv', 'shops.csv'] as const;
   const { running, end, resumed } = await startHeld('shops.csv', 'interactions.csv');
   running.kill('SIGKILL');
   await running.ended;
   end();
-  expect((await runIntake(resumed, 'upload', 'shops.csv', '--resume')).exitCode).toBe(0);
+  expect((await runIntake(resumed, 'upload', 'shops.csv', '--resume')).exitCode).toBe(1);
   expect(await allRuns()).toMatchObject([{ status: 'running' }]);
   const rest = await runIntake(resumed, 'upload', ...args, '--resume');
   expect(rest.exitCode, rest.stderr).toBe(1);
-  expect(await allRuns()).toMatchObject([{ status: 'finished', counts: { received: 5_003 } }]);
+  expect(await allRuns()).toMatchObject([{ status: 'failed', not_sent: 1, counts: { received: 5_003 } }]);
+});
+
+it('a new upload continues the run of one that was killed before anything was answered', async () => {
+  put('interactions.csv', visits(10));
+  let isHeld = true;
+  const held = await through(({ url }) => (isHeld && url === '/v1/runs' ? 'cut after' : 'pass'));
+  const first = startIntake(held, 'upload', 'interactions.csv');
+  await expect.poll(async () => (await allRuns()).length).toBe(1);
+  first.kill('SIGKILL');
+  await first.ended;
+  isHeld = false;
+  const second = await runIntake(held, 'upload', 'interactions.csv');
+  expect(second.exitCode, second.stderr).toBe(1);
+  expect(await allRuns()).toMatchObject([{ status: 'finished', requests: 1 }]);
+});
+
+it('a new upload of files of which some were sent has a run of its own', async () => {
+  put('shops.csv', shops(10_000));
+  put('tags.csv', `tag_id,name\n${randomUUID()},a\n`);
+  const { running, end, resumed } = await startHeld('shops.csv', 'tags.csv');
+  running.kill('SIGKILL');
+  await running.ended;
+  end();
+  expect((await runIntake(resumed, 'upload', 'shops.csv', 'tags.csv')).exitCode).toBe(0);
+  expect(await allRuns()).toMatchObject([
+    { status: 'finished', counts: { received: 10_001 } },
+    { status: 'running' },
+  ]);
 });
 
 it('more files than a run can have are uploaded in several runs', async () => {

@@ -17,6 +17,7 @@ import { limits } from '../../limits.ts';
 import type { SkippedRow } from '../../parsing/columns/skipped-rows.ts';
 import type { BytesRead } from '../../parsing/opened-file.ts';
 import type { RunOpening } from '../../runs.ts';
+import type { FileEnd } from '../../uploading/run-of-files.ts';
 import type { SentRequests } from '../../uploading/send-cuts.ts';
 import { UsageError } from '../options/command.ts';
 import type { Guard } from './lock-files.ts';
@@ -66,6 +67,8 @@ export interface NotedRun {
   readonly file: number;
   /** The run's files, relative to the folder of this one. */
   readonly paths: readonly string[];
+  /** What became of the files that were resumed without this one. */
+  readonly ends?: readonly FileEnd[] | undefined;
 }
 
 /**

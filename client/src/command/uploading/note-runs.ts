@@ -116,7 +116,7 @@ export function isUnfinished({ circumstances, earlier }: UploadedFile): boolean 
 }
 
 /**
- * Returns the run of an upload that was interrupted before anything of this file was answered. A new upload of the same files
+ * Returns the run of an upload that was interrupted before anything of its files was answered. A new upload of the same files
  * continues that run, which still claims them.
  */
 async function runOfUntouched(
@@ -124,11 +124,17 @@ async function runOfUntouched(
   name: string,
   files: readonly UploadedFile[],
 ): Promise<NotedRun | undefined> {
-  const { head, state, sent } = await readJournal(path);
-  const run = head?.run;
-  if (!run || state !== undefined || sent.length > 0 || run.opening.name !== name) return undefined;
+  const run = await untouchedRun(path);
+  if (!run || run.opening.name !== name) return undefined;
   const uploaded = new Set(files.map((one) => realPathOf(one.path)));
-  return membersOf(path, run).every((member) => uploaded.has(member)) ? run : undefined;
+  for (const member of membersOf(path, run))
+    if (!uploaded.has(member) || (await untouchedRun(member))?.key !== run.key) return undefined;
+  return run;
+}
+
+async function untouchedRun(path: string): Promise<NotedRun | undefined> {
+  const { head, state, sent } = await readJournal(path);
+  return state === undefined && sent.length === 0 ? head?.run : undefined;
 }
 
 /** Returns a new run for each file, in as few runs as possible. */

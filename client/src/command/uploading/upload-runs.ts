@@ -10,7 +10,7 @@ import { explain } from '../explain.ts';
 import { UsageError } from '../options/command.ts';
 import { isBegun } from './earlier-run.ts';
 import { journalOf, type NotedRun, noteRun, readJournal } from './journal.ts';
-import type { Guard } from './lock-files.ts';
+import { type Guard, lockFiles } from './lock-files.ts';
 import { isUnfinished, membersOf, newRuns, type UploadedFile, type WithRun } from './note-runs.ts';
 
 type Run = Awaited<ReturnType<Runs['open']>>;
@@ -95,22 +95,24 @@ export class UploadRuns {
 
   /**
    * Ends the runs, and returns what to tell the user if one of them could not be ended. A run stays open if other files of it
-   * are still to be resumed. Without a result, a file was not uploaded.
+   * are still to be resumed, and their journals note what became of these files. Without a result, a file was not uploaded.
    */
   async end(files: readonly RunFile[], results: readonly FileResultInRun[]): Promise<readonly string[]> {
     clearInterval(this.#heartbeat);
     for (const members of groupsOf(files)) {
       const { key } = notedIn(members);
       const run = this.#opened.get(key);
-      if (run === undefined || hasEnded(run) || (await hasOthers(members))) continue;
+      if (run === undefined || hasEnded(run)) continue;
       const ends = members.map(({ path, circumstances }): FileEnd => {
         const { unsent = 0, notKept = 0, broken } = results.find((result) => result.path === path) ?? {};
         const isWhole = broken === undefined && results.some((result) => result.path === path);
         return { file: circumstances?.run?.file ?? 0, notSent: unsent, notKept, isWhole };
       });
       await this.#guard();
+      if (await noteForOthers(members, ends)) continue;
+      const ending = endingOf(merged(members, ends));
       try {
-        this.#opened.set(key, await this.#runs.end(run.run_id, endingOf(ends), { signal: this.#signal }));
+        this.#opened.set(key, await this.#runs.end(run.run_id, ending, { signal: this.#signal }));
       } catch (error) {
         return [`The run ${run.run_id} could not be ended.`, ...explain(certain(error))];
       }
@@ -222,16 +224,36 @@ function notedIn([first]: readonly RunFile[]): NotedRun {
   return first?.circumstances?.run as NotedRun;
 }
 
-/** Returns whether a file of the run that is not among these still has its journal. */
-async function hasOthers(members: readonly RunFile[]): Promise<boolean> {
-  const run = notedIn(members);
+/**
+ * Notes what became of these files in the journals of the run's other files, and returns whether there are such journals. A file
+ * that another process is resuming at the moment is left alone.
+ */
+async function noteForOthers(members: readonly RunFile[], ends: readonly FileEnd[]): Promise<boolean> {
+  const { key } = notedIn(members);
   const [first] = members as [RunFile];
   const known = new Set(members.map(({ path }) => realPathOf(path)));
-  for (const path of membersOf(first.path, run)) {
+  let hasOthers = false;
+  for (const path of membersOf(first.path, notedIn(members))) {
     if (known.has(path) || !existsSync(journalOf(path))) continue;
-    if ((await readJournal(path)).head?.run?.key === run.key) return true;
+    if ((await readJournal(path)).head?.run?.key !== key) continue;
+    hasOthers = true;
+    const lock = await lockFiles([{ path }]).catch(() => undefined);
+    if (lock === undefined) continue;
+    try {
+      const run = (await readJournal(path)).head?.run;
+      const whole = ends.filter(({ isWhole }) => isWhole);
+      if (run) await noteRun(path, { ...run, ends: [...merged(members, whole)] }, lock.guard);
+    } finally {
+      await lock.unlock();
+    }
   }
-  return false;
+  return hasOthers;
+}
+
+/** Adds what became of the files that were resumed earlier, of which any journal of the run may know. */
+function merged(members: readonly RunFile[], ends: readonly FileEnd[]): FileEnd[] {
+  const earlier = members.flatMap(({ circumstances }) => circumstances?.run?.ends ?? []);
+  return [...new Map([...earlier, ...ends].map((end) => [end.file, end])).values()];
 }
 
 /** A service of an older release has no such operation. */
