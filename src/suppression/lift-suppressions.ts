@@ -52,7 +52,7 @@ export async function liftAgain(
       name: 'lift suppressions again',
       text: `
         update suppressions set lifted_at = $3
-        where organisation_id = $1 and erasure_id = $2 and lifted_at is null and exists (
+        where organisation_id = $1 and lifted_at is null and erasure_id = $2 and exists (
           select from erasures where organisation_id = $1 and erasure_id = $2
             and swept_at is not null and coalesce(lake_state, 'done') = 'done')`,
       values: [organisationId, erasure_id, lifted_before],
