@@ -15,6 +15,7 @@ for (const file of files) {
   if (file.endsWith('.js')) scriptBytes += brotli.length;
 }
 
-const scriptBytesMax = 250_000;
+/** Includes the parts that are loaded when a person opens a file or a chart. They take a third of it. */
+const scriptBytesMax = 260_000;
 if (scriptBytes > scriptBytesMax)
   throw new Error(`The scripts take ${scriptBytes} bytes compressed, more than ${scriptBytesMax}.`);
