@@ -11,7 +11,7 @@ interface Zip {
 
 const sheetPart = /^\/?xl\/worksheets\/[^/]+\.xml$/i;
 
-/** Returns a spreadsheet in which the errors of formulas are texts. If there are none, returns it unchanged. */
+/** Returns a spreadsheet in which the errors of formulas are texts. Without errors, returns it unchanged. */
 export function showErrors(bytes: Uint8Array, { unzipSync, zipSync }: Zip): Uint8Array {
   try {
     const parts = Object.entries(unzipSync(bytes, { filter: ({ name }) => sheetPart.test(name) }));
@@ -29,7 +29,7 @@ export function showErrors(bytes: Uint8Array, { unzipSync, zipSync }: Zip): Uint
 
 /**
  * Turns the errors of formulas into texts, because the library reads them as empty cells, which would clear stored values. Returns
- * undefined if there are none.
+ * undefined if nothing has changed.
  */
 function withErrors(part: Uint8Array): Uint8Array | undefined {
   if (!includes(part, 't="e"') && !includes(part, "t='e'") && !includes(part, '<f')) return undefined;
